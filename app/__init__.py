@@ -1,0 +1,1 @@
+"""The service: HTTP, the queue, the store. Only here is FastAPI imported."""

@@ -1,0 +1,174 @@
+"""Errors of the service: a stable code, a message that says what to do, and details for programs.
+
+Nothing here knows of status codes (`app/errors.py` does) and no message or detail ever holds the user's text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class DomainError(Exception):
+    """Base of every refusal. `code` is part of the API; `message` is plain English; `details` is JSON-ready."""
+
+    code = "internal"
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details: dict[str, Any] = details
+
+
+class NotFound(DomainError):
+    """Nothing lives at this address."""
+
+    code = "not_found"
+
+
+class UnknownModel(DomainError):
+    """No model of that id is in the catalogue."""
+
+    code = "unknown_model"
+
+    def __init__(self, model_id: str) -> None:
+        super().__init__("No model has this id. GET /api/models lists those that can be used.", model=model_id[:200])
+
+
+class ModelUnavailable(DomainError):
+    """The model is in the catalogue but cannot be used here; `reason` says why."""
+
+    code = "model_unavailable"
+
+    def __init__(self, model_id: str, reason: str) -> None:
+        super().__init__(f"The model {model_id} cannot be used: {reason}", model=model_id, reason=reason)
+
+
+class ModelNeedsDownload(DomainError):
+    """The model's weights are not on this machine yet."""
+
+    code = "model_needs_download"
+
+    def __init__(self, model_id: str) -> None:
+        super().__init__(
+            f"The weights of {model_id} are not on this machine. POST /api/models/{model_id}/download fetches them.",
+            model=model_id,
+        )
+
+
+class TextEmpty(DomainError):
+    """The text has no character, or nothing but white space."""
+
+    code = "text_empty"
+
+    def __init__(self) -> None:
+        super().__init__("The text is empty. Send at least one character that is not white space.")
+
+
+class TextTooLong(DomainError):
+    """The text has more tokens than the model can read."""
+
+    code = "text_too_long"
+
+    def __init__(self, count: int, limit: int) -> None:
+        super().__init__(
+            f"The text has {count} tokens and the model reads at most {limit}. Shorten it, or send truncate: cut_head "
+            "(drop the beginning) or cut_tail (drop the end).",
+            count=count,
+            limit=limit,
+            choices=["cut_head", "cut_tail"],
+        )
+
+
+class OutOfRange(DomainError):
+    """A site, layer, head, row or column that the run does not have."""
+
+    code = "out_of_range"
+
+    def __init__(self, name: str, given: object, valid: str) -> None:
+        super().__init__(f"{name} is out of range: {valid}.", name=name, given=str(given)[:100], valid=valid)
+
+
+class InvalidRequest(DomainError):
+    """A parameter that cannot be read. `fields` maps its name to what it should be."""
+
+    code = "invalid_request"
+
+    def __init__(self, fields: dict[str, str]) -> None:
+        named = "; ".join(f"{name}: {problem}" for name, problem in fields.items())
+        super().__init__(f"The request cannot be used as it is. {named}", fields=fields)
+
+
+class RunGone(DomainError):
+    """The run never existed, was deleted, or was dropped to make room."""
+
+    code = "run_gone"
+
+    def __init__(self) -> None:
+        super().__init__("This run is no longer stored. POST the same text to /api/runs to compute it again.")
+
+
+class RunNotFinished(DomainError):
+    """The run has no weights yet."""
+
+    code = "run_not_finished"
+
+    def __init__(self, status: str) -> None:
+        super().__init__("This run is not finished. Follow its events, then ask again.", status=status)
+
+
+class RunFailed(DomainError):
+    """The run failed and has no weights."""
+
+    code = "run_failed"
+
+    def __init__(self, message: str = "The run failed. POST it again to retry.", **details: Any) -> None:
+        super().__init__(message, **details)
+
+
+class RunCancelled(DomainError):
+    """The run was stopped before it was done and has no weights."""
+
+    code = "run_cancelled"
+
+    def __init__(self) -> None:
+        super().__init__("This run was cancelled. POST it again to compute it.")
+
+
+class QueueFull(DomainError):
+    """As many runs wait as the queue may hold."""
+
+    code = "queue_full"
+
+    def __init__(self, limit: int, retry_after_s: int) -> None:
+        super().__init__(
+            f"{limit} runs are waiting already. Try again in {retry_after_s} seconds.", limit=limit, retry_after=retry_after_s
+        )
+        self.retry_after_s = retry_after_s
+
+
+class RunTooLarge(DomainError):
+    """The run's capture is larger than all of the space for runs."""
+
+    code = "run_too_large"
+
+    def __init__(self, needed: int, limit: int) -> None:
+        super().__init__(
+            f"This run needs {needed} bytes and the store holds {limit}. Use a shorter text, or raise EVERYHEAD_STORE_BYTES.",
+            needed=needed,
+            limit=limit,
+        )
+
+
+class TooManyWeights(DomainError):
+    """The answer of the one-call form would hold too many weights."""
+
+    code = "too_many_weights"
+
+    def __init__(self, weights: int, limit: int) -> None:
+        super().__init__(
+            f"This answer would hold {weights} weights; the limit is {limit}. Name fewer layers and heads, or make a run "
+            "(POST /api/runs) and read its overview and windows.",
+            weights=weights,
+            limit=limit,
+            use=["POST /api/runs", "GET /api/runs/{id}/overview", "GET /api/runs/{id}/weights"],
+        )
