@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 TORCH_PIP_ARGS ?=
 TORCH := torch==2.13.0
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-SOURCES := app models bench tests
+SOURCES := app models bench scripts tests
 # Folders that exist: a part of the tree appears when its feature does.
 CHECKED := $(wildcard $(SOURCES))
 
@@ -21,7 +21,7 @@ run: $(VENV)/.installed  ## Install what is missing and serve on http://127.0.0.
 	@exec $(BIN)/python -m app
 
 .PHONY: test
-test: lint types containers browser-tools  ## Lint, types, container files and all tests
+test: lint types browser-tools  ## Lint, types and all tests
 	$(BIN)/python -m pytest
 
 .PHONY: test-quick
@@ -47,11 +47,6 @@ lint: $(VENV)/.installed-dev  ## ruff: rules and format
 .PHONY: types
 types: $(VENV)/.installed-dev  ## mypy, strict
 	$(BIN)/mypy $(CHECKED)
-
-.PHONY: containers
-containers: $(VENV)/.installed-dev  ## Dockerfile and compose file, without building
-	$(BIN)/hadolint Dockerfile
-	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 
 .PHONY: browser-tools
 browser-tools:
