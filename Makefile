@@ -37,6 +37,10 @@ format: $(VENV)/.installed-dev  ## Put the code into its one format and mend wha
 	$(BIN)/ruff format $(CHECKED)
 	$(BIN)/ruff check --fix $(CHECKED)
 
+.PHONY: docs
+docs: $(VENV)/.installed-dev  ## Write the tables in README.md, docs/api.md and .env.example from the code
+	$(BIN)/python -m scripts.docs
+
 # ---- the parts of `make test` -------------------------------------------------------------------------------------
 
 .PHONY: lint
