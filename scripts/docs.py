@@ -16,7 +16,7 @@ from app.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 ENV_HEAD = """\
-# Settings of Everyhead, with their defaults. For docker compose: copy this file to .env and take the # off what changes.
+# Settings of Everyhead, with their defaults. For docker compose: copy to .env and take the # away where you differ.
 # `make run` takes the same names from the environment: EVERYHEAD_OFFLINE=true make run
 """
 

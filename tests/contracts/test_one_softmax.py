@@ -1,4 +1,4 @@
-"""Scores become weights in exactly one file: no other file of models/ takes a softmax or an exponential."""
+"""Scores become weights in exactly one function: nothing else in models/ or app/ takes a softmax or an exponential."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.contracts.repo import files_under, tree
+from tests.contracts.repo import files_under, functions, tree
 
 HOME = "models/attention.py"
 NAMES = {"softmax", "log_softmax", "softmax_", "exp", "exp_", "exp2", "exp2_", "logsumexp", "Softmax", "LogSoftmax"}
@@ -26,8 +26,16 @@ def test_no_other_file_has_one(path: str) -> None:
     assert exponentials(tree(path)) == []
 
 
-def test_the_one_place_has_one_exponential() -> None:
-    assert len(exponentials(tree(HOME))) == 1
+def test_the_one_place_is_one_function() -> None:
+    lines = exponentials(tree(HOME))
+    home = [
+        name
+        for name, node in functions(tree(HOME))
+        if any(node.lineno <= line <= (node.end_lineno or 0) for line in lines)
+    ]
+    assert home == ["softmax_parts"]
+    node = dict(functions(tree(HOME)))["softmax_parts"]
+    assert all(node.lineno <= line <= (node.end_lineno or 0) for line in lines)
 
 
 @pytest.mark.parametrize(
