@@ -12,6 +12,7 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic.fields import FieldInfo
 
+from app.errors import HTTP_CODES, STATUS
 from app.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -84,6 +85,14 @@ def api_table(application: FastAPI) -> str:
     return "\n".join(["| call | what it does | answers |", "|---|---|---|", *rows])
 
 
+def refusals_table() -> str:
+    """One row per error code, by status."""
+    rows = {(status, error.code): (error.__doc__ or "").split("\n")[0] for error, status in STATUS.items()}
+    rows |= {(status, code): message for status, (code, message) in HTTP_CODES.items()}
+    lines = [f"| {status} | `{code}` | {text} |" for (status, code), text in sorted(rows.items())]
+    return "\n".join(["| status | code | when, or what to do |", "|---|---|---|", *lines])
+
+
 def _sentence(operation: dict[str, Any]) -> str:
     """The first line of an operation's description."""
     text: str = operation.get("description") or operation.get("summary") or ""
@@ -109,9 +118,10 @@ def documents() -> dict[str, str]:
 
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     api = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    calls = api_table(create_app(Settings()))
     return {
         "README.md": replaced(readme, "settings", settings_table()),
-        "docs/api.md": replaced(api, "calls", api_table(create_app(Settings()))),
+        "docs/api.md": replaced(replaced(api, "calls", calls), "refusals", refusals_table()),
         ".env.example": env_example(),
     }
 
