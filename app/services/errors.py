@@ -141,7 +141,9 @@ class QueueFull(DomainError):
 
     def __init__(self, limit: int, retry_after_s: int) -> None:
         super().__init__(
-            f"{limit} runs are waiting already. Try again in {retry_after_s} seconds.", limit=limit, retry_after=retry_after_s
+            f"{limit} runs are waiting already. Try again in {retry_after_s} seconds.",
+            limit=limit,
+            retry_after=retry_after_s,
         )
         self.retry_after_s = retry_after_s
 

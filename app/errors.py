@@ -1,0 +1,121 @@
+"""Domain errors to status codes, and the one form of every error: JSON, or a page for a browser outside /api.
+
+No answer holds the user's text or an exception's words; a 500 gives the request's id.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from app.schemas import ErrorAnswer
+from app.services import errors as domain
+from models.errors import RangeError
+
+logger = logging.getLogger("everyhead.errors")
+
+STATUS: dict[type[domain.DomainError], int] = {
+    domain.NotFound: 404,
+    domain.UnknownModel: 404,
+    domain.RunGone: 404,
+    domain.ModelUnavailable: 409,
+    domain.ModelNeedsDownload: 409,
+    domain.RunNotFinished: 409,
+    domain.RunFailed: 409,
+    domain.RunCancelled: 409,
+    domain.RunTooLarge: 413,
+    domain.TooManyWeights: 413,
+    domain.TextEmpty: 422,
+    domain.TextTooLong: 422,
+    domain.OutOfRange: 422,
+    domain.InvalidRequest: 422,
+    domain.QueueFull: 503,
+}
+HTTP_CODES = {
+    400: ("malformed_json", "The body is not valid JSON in UTF-8."),
+    404: ("not_found", "Nothing is here. GET /openapi.json lists every call."),
+    405: ("method_not_allowed", "This address does not take this method; the Allow header names those that it takes."),
+    413: ("body_too_large", "The body is larger than this server takes. Send a shorter text."),
+    415: ("unsupported_media_type", "Send JSON with the header Content-Type: application/json."),
+    421: ("foreign_host", "This server does not answer to this Host. Use localhost, or set EVERYHEAD_ALLOWED_HOSTS."),
+    500: ("internal", "Something went wrong here. The log has a line with this request id."),
+}
+DESCRIPTIONS = {
+    **{status: message for status, (_, message) in HTTP_CODES.items()},
+    409: "The model or the run is not in a state for this; the code says which.",
+    422: "The text or a parameter cannot be used; details name the field or the valid range.",
+    503: "As many runs wait as the queue may hold; see Retry-After.",
+}
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The documented refusals of one call, for the OpenAPI document."""
+    return {status: {"model": ErrorAnswer, "description": DESCRIPTIONS[status]} for status in (*statuses, 421)}
+
+
+def error_response(
+    status: int, code: str, message: str, details: Mapping[str, Any], headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    """The JSON form."""
+    body = {"error": {"code": code, "message": message, "details": dict(details)}}
+    return JSONResponse(body, status, headers={"Cache-Control": "no-store", **(headers or {})})
+
+
+def plain_error(status: int, details: Mapping[str, Any] | None = None) -> JSONResponse:
+    """The JSON form of a refusal that comes from HTTP itself."""
+    code, message = HTTP_CODES[status]
+    return error_response(status, code, message, details or {})
+
+
+def install(app: FastAPI) -> None:
+    """Have every error of the application answered in the one form."""
+    app.add_exception_handler(domain.DomainError, _on_domain_error)
+    app.add_exception_handler(RangeError, _on_range_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_http)
+
+
+def _wants_page(request: Request) -> bool:
+    """A browser that opened an address outside the API."""
+    return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api")
+
+
+def _on_domain_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, domain.DomainError)
+    headers = {"Retry-After": str(error.retry_after_s)} if isinstance(error, domain.QueueFull) else None
+    return error_response(STATUS[type(error)], error.code, error.message, error.details, headers)
+
+
+def _on_range_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RangeError)
+    return _on_domain_error(request, domain.OutOfRange(error.name, error.given, error.valid))
+
+
+def _on_invalid(request: Request, error: Exception) -> Response:
+    """Name the fields, never what was in them."""
+    assert isinstance(error, RequestValidationError)
+    problems = error.errors()
+    if any(problem["type"] == "json_invalid" for problem in problems):
+        return plain_error(400)
+    fields = {
+        ".".join(str(part)[:100] for part in problem["loc"][1:]) or str(problem["loc"][0]): str(problem["msg"])[:200]
+        for problem in problems
+    }
+    return _on_domain_error(request, domain.InvalidRequest(fields))
+
+
+def _on_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    status = error.status_code
+    code, message = HTTP_CODES.get(status, (HTTPStatus(status).name.lower(), HTTPStatus(status).description))
+    if _wants_page(request):
+        page: Response = request.app.state.pages.error(request, status, code)
+        return page
+    return error_response(status, code, message, {}, error.headers)

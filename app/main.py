@@ -1,0 +1,82 @@
+"""Puts the application together: middleware, routers, services. No logic."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+
+import torch
+from fastapi import FastAPI
+from fastapi.middleware.gzip import GZipMiddleware
+
+from app import errors
+from app.dependencies import Services
+from app.middleware import Gate, LastResort
+from app.routes import attention, health, models, pages, runs, weights
+from app.services.identity import load_key
+from app.services.jobs import JobQueue
+from app.services.ports import Models, ReadCapture
+from app.services.runs import FORMAT_VERSION, RunService
+from app.services.store import RunStore
+from app.settings import Settings
+
+WAITING_THREADS = 16  # calls that may wait for a model to load
+COMPRESS_FROM_BYTES = 1024
+
+
+def create_app(
+    settings: Settings | None = None, *, catalogue: Models | None = None, read_capture: ReadCapture | None = None
+) -> FastAPI:
+    """The application. Tests hand in a catalogue of fakes and the reader of their captures."""
+    settings = settings or Settings()
+    services, queue, store = _services(settings, catalogue, read_capture)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        if settings.torch_threads:
+            torch.set_num_threads(settings.torch_threads)
+        store.start()
+        queue.start()
+        yield
+        services.runs.close()
+        services.threads.shutdown(wait=False, cancel_futures=True)
+
+    app = FastAPI(
+        title="Everyhead",
+        summary="Every attention weight of every head of a Transformer, exact, at any length.",
+        version="0.1.0",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.services = services
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESS_FROM_BYTES, compresslevel=5)
+    app.add_middleware(Gate, allowed_hosts=settings.allowed_hosts, max_body_bytes=settings.max_body_bytes)
+    app.add_middleware(LastResort)
+    errors.install(app)
+    for part in (models, runs, weights, attention, health):
+        app.include_router(part.router)
+    pages.install(app)
+    return app
+
+
+def _services(
+    settings: Settings, catalogue: Models | None, read_capture: ReadCapture | None
+) -> tuple[Services, JobQueue, RunStore]:
+    """Everything that lives as long as the application; nothing is started yet."""
+    if catalogue is None or read_capture is None:
+        raise NotImplementedError("the real catalogue")
+    key = load_key(settings.data_dir)
+    store = RunStore(
+        settings.data_dir / "runs",
+        limit_bytes=settings.store_bytes,
+        backlog_bytes=settings.backlog_bytes,
+        format_version=FORMAT_VERSION,
+        read_capture=read_capture,
+    )
+    queue = JobQueue(settings.queue_limit, time.perf_counter, store.wait_for_room)
+    service = RunService(catalogue, store, queue, key)
+    threads = ThreadPoolExecutor(WAITING_THREADS, thread_name_prefix="waiting")
+    return Services(settings, catalogue, service, threads), queue, store

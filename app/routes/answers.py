@@ -1,0 +1,47 @@
+"""Answers about finished runs: ETag, 304, and cache headers. Bodies come ready-made."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from fastapi import Request, Response
+from pydantic_core import to_json
+
+from app.services.records import RunRecord
+
+JSON = "application/json"
+NOT_MODIFIED: dict[int | str, dict[str, Any]] = {
+    304: {"description": "The copy named by If-None-Match is still right."}
+}
+
+
+def run_tag(request: Request, record: RunRecord) -> str:
+    """The ETag of an answer that depends on a finished run and the query alone."""
+    return content_tag(f"{record.id} {record.created} {request.url.path} {request.url.query}".encode())
+
+
+def content_tag(content: bytes) -> str:
+    """The ETag of these bytes; weak, since compression changes what is sent."""
+    return f'W/"{hashlib.blake2b(content, digest_size=12).hexdigest()}"'
+
+
+def unchanged(request: Request, tag: str) -> Response | None:
+    """304 if the client has this already."""
+    held = [part.strip() for part in request.headers.get("if-none-match", "").split(",")]
+    return Response(status_code=304, headers=_headers(tag)) if tag in held or "*" in held else None
+
+
+def tagged(content: bytes, tag: str, media_type: str = JSON, **headers: str) -> Response:
+    """A finished answer that the client may keep but must ask about (a run can be deleted)."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(content, media_type=media_type, headers={**_headers(tag), **named})
+
+
+def json_bytes(value: Any) -> bytes:
+    """JSON in UTF-8; NaN and infinities become null."""
+    return to_json(value, inf_nan_mode="null")
+
+
+def _headers(tag: str) -> dict[str, str]:
+    return {"ETag": tag, "Cache-Control": "private, no-cache"}

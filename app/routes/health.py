@@ -1,0 +1,28 @@
+"""Liveness and readiness."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from app import schemas
+from app.dependencies import Everything
+from app.errors import responses
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/healthz", responses=responses())
+async def live() -> schemas.Health:
+    """The process answers."""
+    return schemas.Health(status="ok", reasons=[])
+
+
+@router.get(
+    "/readyz", responses={503: {"model": schemas.Health, "description": "Not ready; reasons say why."}, **responses()}
+)
+async def ready(response: Response, services: Everything) -> schemas.Health:
+    """Runs can be made; else 503 with the reasons."""
+    reasons = await services.in_thread(services.runs.problems)
+    if reasons:
+        response.status_code = 503
+    return schemas.Health(status="not_ready" if reasons else "ready", reasons=reasons)

@@ -1,0 +1,61 @@
+"""The catalogue, downloads, and tokens without a run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any
+
+from fastapi import APIRouter, Depends
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from app import schemas
+from app.dependencies import Everything
+from app.errors import responses
+
+router = APIRouter(prefix="/api", tags=["models"])
+
+
+@router.get("/models", responses=responses())
+async def list_models(services: Everything) -> schemas.ModelList:
+    """Every model and its state, the default one first."""
+    entries = await services.in_thread(lambda: list(services.models.list()))
+    return schemas.ModelList(models=[schemas.ModelInfo.model_validate(entry) for entry in entries])
+
+
+@router.post("/models/{model_id:path}/download", status_code=202, responses=responses(404, 409, 415))
+async def start_download(model_id: str, services: Everything) -> schemas.DownloadState:
+    """Fetch the weights of a model of the allow-list; progress is at its events."""
+    await services.in_thread(lambda: services.models.start_download(model_id))
+    return schemas.DownloadState(model=model_id, events=f"/api/models/{model_id}/events")
+
+
+async def _download(model_id: str, services: Everything) -> Iterator[Mapping[str, Any]]:
+    """The events of a download; refuses before any is sent."""
+    await services.in_thread(lambda: services.models.entry(model_id))
+    return iter(await services.in_thread(lambda: services.models.download_events(model_id)))
+
+
+@router.get("/models/{model_id:path}/events", response_class=EventSourceResponse, responses=responses(404, 409))
+async def follow_download(
+    services: Everything, events: Iterator[Mapping[str, Any]] = Depends(_download)
+) -> AsyncIterator[ServerSentEvent]:
+    """Server-sent progress of a download, to its end."""
+    while (event := await services.in_thread(lambda: next(events, None))) is not None:
+        yield ServerSentEvent(event=str(event.get("status", "progress")), data=dict(event))
+        await asyncio.sleep(0)
+
+
+@router.post("/tokenize", responses=responses(400, 404, 409, 413, 415, 422))
+async def tokenize(body: schemas.TokenizeRequest, services: Everything) -> schemas.Tokens:
+    """Tokens of a text and their count against the model's limit, without running the model."""
+    tokens, limit = await services.in_thread(
+        lambda: services.runs.tokenize(body.model, body.text, add_special_tokens=body.add_special_tokens)
+    )
+    return schemas.Tokens(
+        model=body.model,
+        count=len(tokens),
+        limit=limit,
+        over_limit=len(tokens) > limit,
+        tokens=[schemas.Token.model_validate(token) for token in tokens],
+    )

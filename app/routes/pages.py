@@ -1,0 +1,113 @@
+"""The page, the error page, and static files. Messages come from `app/i18n.py`; nothing here knows about runs."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import FileResponse, HTMLResponse
+from fastapi.staticfiles import StaticFiles
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.types import Scope
+
+from app.i18n import Language, Messages, choose_language, load_messages
+
+ROOT = Path(__file__).parents[2]
+STATIC = ROOT / "static"
+PLOTLY = "vendor/plotly.min.js"  # served from the installed package, never copied
+FOR_EVER = "public, max-age=31536000, immutable"
+YEAR_S = 31_536_000
+
+router = APIRouter(include_in_schema=False)
+
+
+def plotly_bundle() -> Path:
+    """plotly.min.js of the installed package, found without importing it."""
+    found = importlib.util.find_spec("plotly")
+    if found is None or not found.submodule_search_locations:
+        raise RuntimeError("the plotly package is not installed")
+    return Path(found.submodule_search_locations[0]) / "package_data" / "plotly.min.js"
+
+
+class Pages:
+    """Renders templates in the language of the request."""
+
+    def __init__(self) -> None:
+        loader = FileSystemLoader(ROOT / "templates")
+        self._templates = Environment(
+            loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        )
+        self._templates.globals["asset"] = asset
+
+    @cached_property
+    def _messages(self) -> dict[Language, Messages]:
+        return load_messages(STATIC / "i18n")
+
+    def index(self, request: Request) -> Response:
+        """The one page."""
+        return self._render(request, "index.html", 200)
+
+    def error(self, request: Request, status: int, code: str) -> Response:
+        """What a browser gets for a wrong address."""
+        return self._render(request, "error.html", status, status=status, code=code, request_id=None)
+
+    def _render(self, request: Request, template: str, status_code: int, **context: object) -> Response:
+        language = choose_language(
+            request.query_params.get("lang"), request.cookies.get("lang"), request.headers.get("accept-language")
+        )
+        html = self._templates.get_template(template).render(messages=self._messages[language], **context)
+        response = HTMLResponse(
+            html, status_code, {"Cache-Control": "private, no-cache", "Vary": "Accept-Language, Cookie"}
+        )
+        if "lang" in request.query_params:
+            _remember(response, language)
+        return response
+
+
+def _remember(response: Response, language: Language) -> None:
+    response.set_cookie("lang", language, max_age=YEAR_S, samesite="strict", httponly=False)
+
+
+def asset(path: str) -> str:
+    """The address of a static file, with its content's hash, so that it may be kept for ever."""
+    file = plotly_bundle() if path == PLOTLY else STATIC / path
+    return f"/static/{path}?v={_hash(file, file.stat().st_mtime_ns)}"
+
+
+@lru_cache(maxsize=512)
+def _hash(file: Path, _changed: int) -> str:
+    return hashlib.blake2b(file.read_bytes(), digest_size=6).hexdigest()
+
+
+class Assets(StaticFiles):
+    """Static files; those asked for with a hash never change, the others must be asked about."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """A file, or 404."""
+        response = await super().get_response(path, scope)
+        hashed = b"v=" in scope["query_string"]
+        response.headers["Cache-Control"] = FOR_EVER if hashed else "no-cache"
+        return response
+
+
+@router.get("/")
+def index(request: Request) -> Response:
+    """The page."""
+    pages: Pages = request.app.state.pages
+    return pages.index(request)
+
+
+@router.get(f"/static/{PLOTLY}")
+def plotly() -> Response:
+    """Plotly, from the installed package."""
+    return FileResponse(plotly_bundle(), media_type="text/javascript", headers={"Cache-Control": FOR_EVER})
+
+
+def install(app: FastAPI) -> None:
+    """Add the page and the static files."""
+    app.state.pages = Pages()
+    app.include_router(router)
+    app.mount("/static", Assets(directory=STATIC), name="static")

@@ -1,0 +1,141 @@
+"""What a finished run shows: heads, rows, overview, windows."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from app import schemas
+from app.dependencies import Runs
+from app.errors import responses
+from app.routes.answers import JSON, NOT_MODIFIED, json_bytes, run_tag, tagged, unchanged
+from app.services import windows
+from app.services.errors import OutOfRange
+from app.services.store import Stored
+from models.protocol import SiteDescription, Span
+
+router = APIRouter(prefix="/api/runs/{run_id}", tags=["weights"])
+
+NPY = "application/x-npy"
+MAX_CELLS = 65_536
+SPAN = r"^\d{1,9}:\d{1,9}$"
+
+Site = Annotated[str | None, Query(max_length=40, description="may be left out where the model has only one")]
+Index = Annotated[int, Query(description="counted from 0")]
+Which = Annotated[int | Literal["mean", "max"], Query(description="counted from 0; or the mean or maximum of all")]
+Range = Annotated[str | None, Query(pattern=SPAN, description="half-open a:b; all if left out", examples=["0:64"])]
+REFUSALS = {**NOT_MODIFIED, **responses(404, 409, 422)}
+BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+
+
+def _finished(run_id: str, runs: Runs) -> Stored:
+    """The run and its capture, or why there is none."""
+    return runs.read(run_id)
+
+
+Finished = Annotated[Stored, Depends(_finished)]
+
+
+@router.get("/heads", response_model=schemas.Heads, responses=REFUSALS)
+def read_heads(run: Finished, request: Request, site: Site = None) -> Response:
+    """Figures of every head: how much it looks at the previous token, itself and the first one, and how widely it looks."""
+    record, capture = run
+    tag = run_tag(request, record)
+    if (answer := unchanged(request, tag)) is not None:
+        return answer
+    sites = [one.site for one in capture.sites] if site is None else [_site(run, site).site]
+    return tagged(json_bytes({"heads": [head for name in sites for head in capture.head_scores(name)]}), tag)
+
+
+@router.get("/rows", response_model=schemas.Rows, responses=REFUSALS)
+def read_rows(run: Finished, request: Request, layer: Index, head: Index, site: Site = None) -> Response:
+    """Per-row statistics of one head."""
+    record, capture = run
+    where = _site(run, site)
+    _within("layer", layer, where.n_layers)
+    _within("head", head, where.n_heads)
+    tag = run_tag(request, record)
+    return unchanged(request, tag) or tagged(json_bytes(windows.head_rows(capture, where.site, layer, head)), tag)
+
+
+@router.get(
+    "/overview",
+    response_class=Response,
+    responses={200: {"content": {NPY: BINARY}, "description": "uint8 .npy; weight = (byte / 255)²"}, **REFUSALS},
+)
+def read_overview(
+    run: Finished,
+    request: Request,
+    site: Site = None,
+    pool: schemas.Pool = "max",
+    form: Annotated[Literal["npy"], Query(alias="format")] = "npy",
+) -> Response:
+    """One small pooled picture of every head: (n_layers, n_heads, rows, columns)."""
+    record, capture = run
+    where = _site(run, site)
+    tag = run_tag(request, record)
+    if (answer := unchanged(request, tag)) is not None:
+        return answer
+    content = windows.overview_bytes(capture.overview(where.site, pool))
+    return tagged(content, tag, NPY, X_Everyhead_Pool=pool)
+
+
+@router.get(
+    "/weights",
+    response_model=schemas.Weights,
+    responses={200: {"content": {NPY: BINARY, "text/csv": {"schema": {"type": "string"}}}}, **REFUSALS},
+)
+def read_weights(
+    run: Finished,
+    request: Request,
+    layer: Which,
+    head: Which,
+    site: Site = None,
+    rows: Range = None,
+    cols: Range = None,
+    max_cells: Annotated[int, Query(ge=1, le=MAX_CELLS, description="bound on the cells of the answer")] = MAX_CELLS,
+    pool: schemas.Pool = "max",
+    form: Annotated[Literal["json", "npy", "csv"], Query(alias="format")] = "json",
+) -> Response:
+    """One window of one head, pooled by the smallest steps that fit; exact when both steps are 1."""
+    record, capture = run
+    where = _site(run, site)
+    tag = run_tag(request, record)
+    if (answer := unchanged(request, tag)) is not None:
+        return answer
+    spans = (_span("rows", rows, where.query_len), _span("cols", cols, where.key_len))
+    window = capture.window(where.site, layer, head, *spans, max_cells, pool)
+    if form == "npy":
+        steps = f"{window.row_step},{window.col_step}"
+        return tagged(windows.npy(window.weights), tag, NPY, X_Everyhead_Pool=pool, X_Everyhead_Steps=steps)
+    if form == "csv":
+        return tagged(windows.csv(window), tag, "text/csv")
+    return tagged(json_bytes(windows.window_dict(window)), tag, JSON)
+
+
+def _site(run: Stored, name: str | None) -> SiteDescription:
+    """The named site, or the only one."""
+    sites = {one.site: one for one in run[1].sites}
+    if name is None and len(sites) == 1:
+        return next(iter(sites.values()))
+    if name not in sites:
+        raise OutOfRange("site", name, f"one of {', '.join(sites)}")
+    return sites[name]
+
+
+def _within(name: str, given: int, count: int) -> None:
+    if not 0 <= given < count:
+        raise OutOfRange(name, given, f"0 to {count - 1}")
+
+
+def _span(name: str, text: str | None, length: int) -> Span | None:
+    """a:b as a pair; None means all."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+):(\d+)", text)
+    start, stop = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not start < stop <= length:
+        raise OutOfRange(name, text, f"a:b with 0 <= a < b <= {length}")
+    return start, stop

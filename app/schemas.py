@@ -1,0 +1,314 @@
+"""Requests and answers of the JSON API: the wire contract, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.services.records import Stage, Status, Truncate
+
+Kind = Literal["decoder", "encoder", "encoder-decoder"]
+Pool = Literal["max", "mean"]
+
+
+class _Request(BaseModel):
+    """A body: what it does not know it refuses."""
+
+    model_config = ConfigDict(extra="forbid", str_max_length=10_000_000)
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+
+ModelId = Annotated[str, Field(max_length=200, description="id from GET /api/models", examples=["smollm2-135m"])]
+Text = Annotated[str, Field(description="what to look at", examples=["The cat saw the cat."])]
+
+
+class TokenizeRequest(_Request):
+    """Which text to cut into tokens."""
+
+    model: ModelId
+    text: Text
+    add_special_tokens: bool = True
+
+
+class RunRequest(_Request):
+    """One model applied to one text."""
+
+    model: ModelId
+    text: Text
+    truncate: Truncate = "error"
+    add_special_tokens: bool = True
+    implementation: Annotated[str | None, Field(max_length=50)] = None
+
+
+class AttentionRequest(_Request):
+    """The one-call form: everything, or the named layers and heads."""
+
+    model: ModelId
+    text: Text
+    layers: Annotated[list[int] | None, Field(min_length=1, max_length=1000)] = None
+    heads: Annotated[list[int] | None, Field(min_length=1, max_length=1000)] = None
+    decimals: Annotated[int | None, Field(ge=0, le=17, description="round to so many decimals")] = None
+
+
+class ErrorBody(_Answer):
+    """Why a request was refused and what to do."""
+
+    code: str
+    message: str
+    details: dict[str, Any]
+
+
+class ErrorAnswer(_Answer):
+    """The one form of every error."""
+
+    error: ErrorBody
+
+
+class ModelInfo(_Answer):
+    """One model of the catalogue; what is unknown before a download is null."""
+
+    id: str
+    name: str
+    family: str | None
+    kind: Kind | None
+    n_layers: int | None
+    n_heads: int | None
+    n_kv_heads: int | None
+    max_tokens: int | None
+    state: Literal["ready", "preparing", "needs_download", "unavailable"]
+    reason: str | None
+    progress: float | None
+    source: str | None
+    licence: str | None
+    revision: str | None
+    weight_precision: str | None
+    note: str | None
+
+
+class ModelList(_Answer):
+    """Every model, the default one first."""
+
+    models: list[ModelInfo]
+
+
+class DownloadState(_Answer):
+    """What a download was asked for."""
+
+    model: str
+    events: str
+
+
+class Token(_Answer):
+    """One token; text is cut from the user's text by the character offsets [start, end)."""
+
+    index: int
+    id: int
+    piece: str
+    text: str
+    start: int
+    end: int
+    special: bool
+    word: int | None
+    part: int
+    parts: int
+    bytes: str | None
+
+
+class Tokens(_Answer):
+    """Tokens of a text against the model's limit."""
+
+    model: str
+    count: int
+    limit: int
+    over_limit: bool
+    tokens: list[Token]
+
+
+class RunModel(_Answer):
+    """The model of a run."""
+
+    id: str
+    name: str
+    family: str | None
+    kind: Kind | None
+    n_layers: int | None
+    n_heads: int | None
+    n_kv_heads: int | None
+    max_tokens: int | None
+    dtype: str | None
+    implementation: str | None
+    revision: str | None
+    weight_precision: str | None
+    note: str | None
+
+
+class RunOptions(_Answer):
+    """What else decides the result."""
+
+    truncate: Truncate
+    add_special_tokens: bool
+
+
+class RunText(_Answer):
+    """Which characters [start, end) of the text the run is about."""
+
+    characters: int
+    kept: tuple[int, int]
+    cut: Literal["cut_head", "cut_tail"] | None
+    tokens_before_cut: int | None
+
+
+class RunProgress(_Answer):
+    """done of total within the stage; the place in the line while queued."""
+
+    stage: Stage
+    done: int
+    total: int
+    queue_position: int | None
+
+
+class RunTokens(_Answer):
+    """Tokens of the encoder or decoder input; target is empty for models with one input."""
+
+    source: list[Token]
+    target: list[Token]
+
+
+class Mask(_Answer):
+    """One layer's mask in words."""
+
+    kind: str
+    window: int | None
+
+
+class Site(_Answer):
+    """One site: its shape, the steps of its overview, and each layer's mask."""
+
+    site: str
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int
+    query_len: int
+    key_len: int
+    row_step: int
+    col_step: int
+    sums_to_one: bool
+    masks: list[Mask]
+
+
+class CheckLine(_Answer):
+    """One check with its figure and bound."""
+
+    id: str
+    status: Literal["pass", "fail", "not_compared", "info"]
+    value: float | int | str | None
+    bound: float | int | str | None
+    detail: dict[str, Any]
+
+
+class CorrectnessCard(_Answer):
+    """How far the picture can be trusted."""
+
+    verdict: Literal["pass", "fail"]
+    checks: list[CheckLine]
+
+
+class RunTimings(_Answer):
+    """Milliseconds by stage."""
+
+    tokenize_ms: float | None
+    wait_ms: float | None
+    forward_ms: float | None
+    check_ms: float | None
+    total_ms: float | None
+
+
+class RunLinks(_Answer):
+    """Where the rest of the run is."""
+
+    self: str
+    events: str
+    heads: str
+    overview: str
+    weights: str
+    check: str
+
+
+class RunSummary(_Answer):
+    """A run without its weights. The text itself is not in it; its tokens are."""
+
+    id: str
+    status: Status
+    created: str
+    model: RunModel
+    options: RunOptions
+    text: RunText
+    progress: RunProgress
+    tokens: RunTokens
+    sites: list[Site]
+    card: CorrectnessCard | None
+    timings: RunTimings
+    bytes: int
+    stored: bool
+    error: ErrorBody | None
+    links: RunLinks
+
+
+class Deleted(_Answer):
+    """What became of the run: cancelled, forgotten, or kept because somebody else waits for it."""
+
+    id: str
+    outcome: Literal["cancelled", "forgotten", "kept"]
+
+
+class Heads(_Answer):
+    """Figures of every head; null where they cannot be told."""
+
+    heads: list[dict[str, Any]]
+
+
+class Rows(_Answer):
+    """Per-row statistics of one head; null where one has no meaning."""
+
+    entropy: list[float | None]
+    distance: list[float | None]
+    self: list[float | None]
+    previous: list[float | None]
+    first: list[float | None]
+    top_key: list[int | None]
+    row_max: list[float | None]
+    row_sum: list[float | None]
+
+
+class Weights(_Answer):
+    """A window of one head; a masked cell is null. Exact when both steps are 1."""
+
+    rows: tuple[int, int]
+    cols: tuple[int, int]
+    row_step: int
+    col_step: int
+    pool: Pool
+    weights: list[list[float | None]]
+
+
+class Attention(_Answer):
+    """weights[layer][head][query][key]; a masked one is null."""
+
+    model: str
+    run: str
+    site: str
+    layers: list[int]
+    heads: list[int]
+    tokens: list[Token]
+    weights: list[list[list[list[float | None]]]]
+
+
+class Health(_Answer):
+    """Whether the service can be used, and why not."""
+
+    status: Literal["ok", "ready", "not_ready"]
+    reasons: list[str]

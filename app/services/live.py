@@ -1,0 +1,118 @@
+"""A run or a check that is being worked on: its present state, who waits for it, and whom to tell about changes.
+
+The state is replaced as a whole, so that any thread may read it without a lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+from app.services.errors import DomainError
+from app.services.records import Progress, RunRecord, Status
+
+OnChange = Callable[[], None]
+
+
+class LiveRun:
+    """One piece of model work for one run.
+
+    waiters  requests that wait for it now
+    wanted   it goes on without anybody waiting, until it is deleted
+    """
+
+    def __init__(self, record: RunRecord, work: Callable[[LiveRun], None], text: str = "") -> None:
+        self.record = record
+        self.text = text
+        self.failure: DomainError | None = None
+        self.waiters = 0
+        self.wanted = False
+        self.over = False
+        self.submitted_at = time.perf_counter()
+        self._stop = threading.Event()
+        self._work = work
+        self._lock = threading.Lock()
+        self._listeners: list[OnChange] = []
+
+    def run(self) -> None:
+        """Called by the worker thread."""
+        if not self.over:
+            self._work(self)
+
+    def moved(self, position: int) -> None:
+        """Called by the queue: the place in the line changed."""
+        self.change(progress=replace(self.record.progress, queue_position=position))
+
+    def stopped(self) -> bool:
+        """Asked by the model before each attention module."""
+        return self._stop.is_set()
+
+    def change(
+        self, *, status: Status | None = None, progress: Progress | None = None, record: RunRecord | None = None
+    ) -> None:
+        """Replace parts of the state and tell; ignored once it is over (a stopped pass may still report)."""
+        with self._lock:
+            if self.over:
+                return
+            new = record or self.record
+            self.record = replace(new, status=status or new.status, progress=progress or new.progress)
+        self._tell()
+
+    def finish(
+        self, record: RunRecord, *, failure: DomainError | None = None, before: Callable[[], None] = lambda: None
+    ) -> None:
+        """The last change, after `before`; neither happens if it was over already."""
+        with self._lock:
+            if self.over:
+                return
+            before()
+            self.record, self.failure, self.over, self.text = record, failure, True, ""
+        self._stop.set()
+        self._tell()
+
+    def listen(self, on_change: OnChange) -> Callable[[], None]:
+        """Have on_change called, from any thread, at each change; returns what ends that."""
+        with self._lock:
+            self._listeners.append(on_change)
+
+        def end() -> None:
+            with self._lock:
+                self._listeners.remove(on_change)
+
+        return end
+
+    def _tell(self) -> None:
+        with self._lock:
+            listeners = list(self._listeners)
+        for on_change in listeners:
+            on_change()
+
+    async def changes(self) -> AsyncIterator[RunRecord]:
+        """The present state at once, then each later one; ends when it is over. Quick changes are merged."""
+        loop, changed = asyncio.get_running_loop(), asyncio.Event()
+        end = self.listen(lambda: loop.call_soon_threadsafe(changed.set))
+        try:
+            while True:
+                changed.clear()
+                over, record = self.over, self.record
+                yield record
+                if over:
+                    return
+                await changed.wait()
+        finally:
+            end()
+
+    async def wait(self) -> None:
+        """Return when it is over."""
+        async for _ in self.changes():
+            pass
+
+
+def finished_run(record: RunRecord) -> LiveRun:
+    """A stored run in the form of a live one."""
+    run = LiveRun(record, lambda _: None)
+    run.over = True
+    return run

@@ -1,0 +1,76 @@
+"""What the service needs from a catalogue of models. `app/services/catalogue.py` and the tests' fake both fit.
+
+Nothing here says where models live or how they are loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal, Protocol
+
+from torch import Tensor
+
+from models.protocol import AttentionModel, CaptureReader
+
+State = Literal["ready", "preparing", "needs_download", "unavailable"]
+OnProgress = Callable[[float], None]  # fraction 0..1 of loading
+ReadCapture = Callable[[Mapping[str, Tensor], dict[str, Any]], CaptureReader]
+
+
+class ModelEntry(Protocol):
+    """One model of the catalogue; what is unknown before a download is None."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def family(self) -> str | None: ...
+    @property
+    def kind(self) -> str | None: ...
+    @property
+    def n_layers(self) -> int | None: ...
+    @property
+    def n_heads(self) -> int | None: ...
+    @property
+    def n_kv_heads(self) -> int | None: ...
+    @property
+    def max_tokens(self) -> int | None: ...
+    @property
+    def state(self) -> State: ...
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def progress(self) -> float | None: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def licence(self) -> str | None: ...
+    @property
+    def revision(self) -> str | None: ...
+    @property
+    def weight_precision(self) -> str | None: ...
+    @property
+    def note(self) -> str | None: ...
+
+
+class Models(Protocol):
+    """The catalogue. `load` may take long and is only called from worker threads."""
+
+    def list(self) -> Iterable[ModelEntry]:
+        """Every model, the default one first."""
+
+    def entry(self, model_id: str) -> ModelEntry:
+        """One model. Raises UnknownModel."""
+
+    def prepare(self, model_id: str) -> None:
+        """Start loading in the background; does nothing if it is loaded or being loaded."""
+
+    def load(self, model_id: str, on_progress: OnProgress, should_stop: Callable[[], bool]) -> AttentionModel:
+        """The loaded model; waits until it is. Raises ModelUnavailable, ModelNeedsDownload, Cancelled."""
+
+    def start_download(self, model_id: str) -> None:
+        """Start fetching the weights. Raises UnknownModel, ModelUnavailable."""
+
+    def download_events(self, model_id: str) -> Iterator[Mapping[str, Any]]:
+        """Progress of a download, from now to its end."""

@@ -1,0 +1,126 @@
+"""What is known of a run at one moment, as one immutable value. The weights themselves are in its capture.
+
+A record turns into JSON and back, so the same form is answered, stored and read again after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from models.card import Card
+from models.protocol import MaskKind, SiteDescription, Span
+from models.tokens import Token
+
+Status = Literal["queued", "running", "done", "failed", "cancelled"]
+Stage = Literal["queued", "preparing", "tokenizing", "forward", "checking", "done"]
+Truncate = Literal["error", "cut_head", "cut_tail"]
+UNFINISHED: tuple[Status, ...] = ("queued", "running")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What else decides a run's result."""
+
+    truncate: Truncate = "error"
+    add_special_tokens: bool = True
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: done of total within the stage; a place in the line while queued (1 is next)."""
+
+    stage: Stage = "queued"
+    done: int = 0
+    total: int = 0
+    queue_position: int | None = None
+
+
+@dataclass(frozen=True)
+class TextFacts:
+    """Which part of the text the run is about, in characters and tokens; never the text itself."""
+
+    characters: int
+    kept: Span
+    cut: Literal["cut_head", "cut_tail"] | None = None
+    tokens_before_cut: int | None = None
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Milliseconds by stage; None where the stage has not been."""
+
+    tokenize_ms: float | None = None
+    wait_ms: float | None = None
+    forward_ms: float | None = None
+    check_ms: float | None = None
+    total_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a run has no weights."""
+
+    code: str
+    message: str
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run without its weights. `model` holds id, name, family, …, dtype, implementation, revision."""
+
+    id: str
+    status: Status
+    created: str
+    model: dict[str, Any]
+    options: Options
+    text: TextFacts
+    progress: Progress = Progress()
+    tokens: tuple[Token, ...] = ()
+    sites: tuple[SiteDescription, ...] = ()
+    card: Card | None = None
+    timings: Timings = Timings()
+    bytes: int = 0
+    stored: bool = False
+    error: Failure | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self.status not in UNFINISHED
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready, in the form of the API without links."""
+        data = {name: getattr(self, name) for name in ("id", "status", "created", "model", "bytes", "stored")}
+        for name in ("options", "text", "progress", "timings"):
+            data[name] = asdict(getattr(self, name))
+        data["tokens"] = {"source": [asdict(token) for token in self.tokens], "target": []}
+        data["sites"] = [asdict(site) for site in self.sites]
+        data["card"] = None if self.card is None else self.card.as_dict()
+        data["error"] = None if self.error is None else asdict(self.error)
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> RunRecord:
+        """The record that `as_dict` gave. Raises KeyError, TypeError or ValueError for anything else."""
+        text = data["text"]
+        return cls(
+            **{name: data[name] for name in ("id", "status", "created", "model", "bytes", "stored")},
+            options=Options(**data["options"]),
+            text=TextFacts(**{**text, "kept": (text["kept"][0], text["kept"][1])}),
+            progress=Progress(**data["progress"]),
+            tokens=tuple(Token(**token) for token in data["tokens"]["source"]),
+            sites=_sites(data["sites"]),
+            card=None if data["card"] is None else Card.from_dict(data["card"]),
+            timings=Timings(**data["timings"]),
+            error=None if data["error"] is None else Failure(**data["error"]),
+        )
+
+
+def _sites(data: Sequence[Mapping[str, Any]]) -> tuple[SiteDescription, ...]:
+    """Sites from their JSON form."""
+    return tuple(
+        SiteDescription(**{**site, "masks": tuple(MaskKind(**mask) for mask in site["masks"])}) for site in data
+    )

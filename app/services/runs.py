@@ -1,0 +1,263 @@
+"""Runs: from a request to a stored capture. The same request is one run, however often and from wherever it is asked for.
+
+It knows nothing of HTTP, and of models only what `models/protocol.py` says.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from app.services.compute import Compute, model_facts
+from app.services.errors import (
+    DomainError,
+    InvalidRequest,
+    ModelNeedsDownload,
+    ModelUnavailable,
+    RunCancelled,
+    RunFailed,
+    RunGone,
+    RunNotFinished,
+    TextEmpty,
+)
+from app.services.identity import run_id
+from app.services.jobs import JobQueue
+from app.services.live import LiveRun, finished_run
+from app.services.ports import ModelEntry, Models
+from app.services.records import Options, RunRecord, TextFacts
+from app.services.store import RunStore, Stored
+from models.tokens import Token
+
+REMEMBERED = 200  # failed and cancelled runs whose state can still be asked for
+IMPLEMENTATION = "transformers"
+DTYPE = "model"  # arithmetic follows the model's own type
+FORMAT_VERSION = 1  # of what is stored; a change makes older runs unreadable
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What somebody wants to see."""
+
+    model: str
+    text: str
+    options: Options = Options()
+    implementation: str | None = None
+
+
+class RunService:
+    """Submit a run, follow it, read it, forget it. Every method may be called from any thread."""
+
+    def __init__(self, models: Models, store: RunStore, queue: JobQueue, key: bytes) -> None:
+        self._models, self._store, self._queue, self._key = models, store, queue, key
+        self._compute = Compute(models, store.limit_bytes)
+        self._lock = threading.Lock()
+        self._live: OrderedDict[str, LiveRun] = OrderedDict()  # unfinished, failed, cancelled
+        self._checks: dict[str, LiveRun] = {}
+
+    def submit(self, request: RunRequest, *, wanted: bool) -> LiveRun:
+        """The run of this request, queued if it is not there yet. With `wanted` it needs nobody to wait for it.
+
+        Else the caller waits for it and must call `release`. Raises what the model, the text or the queue forbid.
+        """
+        entry = self._usable(request)
+        identity = self._identity(request, entry)
+        if (run := self._join(identity, wanted=wanted)) is not None:
+            return run
+        if self._compute.is_loaded(request.model):  # so that a text that does not fit is refused at once
+            self._compute.fit(request.model, request.text, request.options)
+        with self._lock:
+            if (run := self._joined(identity, wanted=wanted)) is None:
+                run = self._new(identity, request, entry)
+                self._queue.submit(run)
+                self._count(run, wanted=wanted)
+                self._remember(run)
+        return run
+
+    def tokenize(self, model_id: str, text: str, *, add_special_tokens: bool = True) -> tuple[list[Token], int]:
+        """Tokens of a text and the model's limit; loads the model if it must."""
+        if not text.strip():
+            raise TextEmpty
+        self._usable(RunRequest(model_id, text))
+        return self._compute.tokenize(model_id, text, add_special_tokens=add_special_tokens)
+
+    def release(self, run: LiveRun) -> None:
+        """The caller waits no longer; a run for which nobody waits and that nobody wanted is cancelled."""
+        with self._lock:
+            run.waiters -= 1
+            drop = run.waiters <= 0 and not run.wanted and not run.over
+        if drop:
+            self._cancel(run)
+
+    def find(self, identity: str) -> LiveRun:
+        """A run in whatever state. Raises RunGone."""
+        with self._lock:
+            live = self._live.get(identity)
+            check = self._checks.get(identity)
+        if live is not None:
+            return live
+        stored = self._store.get(identity)
+        if stored is None:
+            raise RunGone
+        return check or finished_run(stored[0])
+
+    def read(self, identity: str) -> Stored:
+        """A finished run and its capture. Raises RunGone, RunNotFinished, RunFailed, RunCancelled."""
+        with self._lock:
+            live = self._live.get(identity)
+        if live is not None and live.record.status != "done":
+            raise _refusal(live)
+        stored = self._store.get(identity)
+        if stored is None:
+            raise RunGone
+        return stored
+
+    def delete(self, identity: str) -> str:
+        """Cancel an unfinished run unless somebody waits for it; forget any other. Returns which of the two, or `kept`."""
+        with self._lock:
+            live = self._live.get(identity)
+            if live is not None and live.over:
+                del self._live[identity]
+            elif live is not None:
+                live.wanted = False
+                if live.waiters > 0:
+                    return "kept"
+        if live is not None and not live.over:
+            self._cancel(live)
+            return "cancelled"
+        if not self._store.forget(identity) and live is None:
+            raise RunGone
+        return "forgotten"
+
+    def check(self, identity: str) -> LiveRun:
+        """Compare the whole pass of a finished run with the model's own kernel; the caller must `release` it."""
+        record, _ = self.read(identity)
+        with self._lock:
+            work = self._checks.get(identity)
+            if work is None or work.over:
+                work = LiveRun(record, self._do_check)
+                whole = (
+                    next((check for check in record.card.checks if check.id == "whole_pass"), None)
+                    if record.card
+                    else None
+                )
+                if whole is None or whole.status != "not_compared":
+                    work.over = True
+                else:
+                    self._queue.submit(work)
+                    self._checks[identity] = work
+            self._count(work, wanted=False)
+        return work
+
+    def close(self) -> None:
+        """Stop every unfinished run, then wait for the worker and the writer."""
+        with self._lock:
+            unfinished = [run for run in (*self._live.values(), *self._checks.values()) if not run.over]
+        for run in unfinished:
+            self._cancel(run)
+        self._queue.close()
+        self._store.close()
+
+    def problems(self) -> list[str]:
+        """Why no run could be made now; empty if one could."""
+        problems = [] if self._queue.alive else ["the model thread has stopped"]
+        first = next(iter(self._models.list()), None)
+        if first is None:
+            return [*problems, "no model is configured"]
+        if first.state in ("unavailable", "needs_download"):
+            problems.append(f"the default model is {first.state}" + (f": {first.reason}" if first.reason else ""))
+        return problems
+
+    def _usable(self, request: RunRequest) -> ModelEntry:
+        """The model's entry, after the refusals that need no tokenizer."""
+        if not request.text.strip():
+            raise TextEmpty
+        entry = self._models.entry(request.model)
+        if entry.state == "unavailable":
+            raise ModelUnavailable(entry.id, entry.reason or "the reason is unknown")
+        if entry.state == "needs_download":
+            raise ModelNeedsDownload(entry.id)
+        if request.implementation not in (None, IMPLEMENTATION):
+            raise InvalidRequest({"implementation": f"must be {IMPLEMENTATION} for this model"})
+        return entry
+
+    def _identity(self, request: RunRequest, entry: ModelEntry) -> str:
+        return run_id(
+            self._key,
+            model=entry.id,
+            revision=entry.revision or "",
+            implementation=IMPLEMENTATION,
+            dtype=DTYPE,
+            format_version=FORMAT_VERSION,
+            text=request.text,
+            options=request.options,
+        )
+
+    def _join(self, identity: str, *, wanted: bool) -> LiveRun | None:
+        with self._lock:
+            run = self._joined(identity, wanted=wanted)
+        if run is None and (stored := self._store.get(identity)) is not None:
+            run = finished_run(stored[0])
+        return run
+
+    def _joined(self, identity: str, *, wanted: bool) -> LiveRun | None:
+        """An unfinished run of this id, now with one more who wants it."""
+        run = self._live.get(identity)
+        if run is None or run.over:
+            return None
+        self._count(run, wanted=wanted)
+        return run
+
+    @staticmethod
+    def _count(run: LiveRun, *, wanted: bool) -> None:
+        run.waiters += 0 if wanted else 1
+        run.wanted = run.wanted or wanted
+
+    def _new(self, identity: str, request: RunRequest, entry: ModelEntry) -> LiveRun:
+        characters = len(request.text)
+        record = RunRecord(
+            identity,
+            "queued",
+            datetime.now(UTC).isoformat(timespec="milliseconds"),
+            model_facts(entry, None),
+            request.options,
+            TextFacts(characters, (0, characters)),
+        )
+        return LiveRun(record, self._do_run, request.text)
+
+    def _remember(self, run: LiveRun) -> None:
+        self._live[run.record.id] = run
+        self._live.move_to_end(run.record.id)
+        past = [identity for identity, old in self._live.items() if old.over]
+        for identity in past[: max(0, len(past) - REMEMBERED)]:
+            del self._live[identity]
+
+    def _cancel(self, run: LiveRun) -> None:
+        """Stop a run (its state says so at once) or a check (its run stays done)."""
+        self._compute.cancel(run)
+        self._queue.remove(run)
+
+    def _do_run(self, run: LiveRun) -> None:
+        """In the worker thread."""
+        self._compute.run(run, self._store.put)
+        with self._lock:
+            if run.record.status == "done" and self._live.get(run.record.id) is run:
+                del self._live[run.record.id]
+
+    def _do_check(self, run: LiveRun) -> None:
+        """In the worker thread."""
+        self._compute.check(run, self._store.update)
+        with self._lock:
+            if self._checks.get(run.record.id) is run:
+                del self._checks[run.record.id]
+
+
+def _refusal(run: LiveRun) -> DomainError:
+    """Why an unfinished, failed or cancelled run has no weights."""
+    if not run.over:
+        return RunNotFinished(run.record.status)
+    if run.record.status == "cancelled":
+        return RunCancelled()
+    return RunFailed(cause=run.record.error.code if run.record.error else None)

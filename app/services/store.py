@@ -1,0 +1,249 @@
+"""Finished runs on disk: one folder per run with summary.json and capture.safetensors.
+
+Written behind the answer by one thread, whole or not at all; found again after a restart; bounded in bytes, least recently used
+first out. It knows nothing of models or HTTP; how a capture is read back is handed in.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import replace
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from app.services.identity import is_run_id, private_folder
+from app.services.ports import ReadCapture
+from app.services.records import RunRecord
+from models.protocol import CaptureReader
+
+logger = logging.getLogger("everyhead.store")
+
+SUMMARY, CAPTURE, PARTIAL = "summary.json", "capture.safetensors", ".partial-"
+OPEN_CAPTURES = 8  # read back and kept open; their pages belong to the file cache
+
+Stored = tuple[RunRecord, CaptureReader]
+
+
+class RunStore:
+    """Runs by id. Every method may be called from any thread."""
+
+    def __init__(
+        self, folder: Path, *, limit_bytes: int, backlog_bytes: int, format_version: int, read_capture: ReadCapture
+    ) -> None:
+        self.limit_bytes = limit_bytes
+        self._folder = private_folder(folder)
+        self._backlog_bytes = backlog_bytes
+        self._format_version = format_version
+        self._read_capture = read_capture
+        self._changed = threading.Condition()
+        self._pending: OrderedDict[str, Stored] = OrderedDict()  # finished, not yet on disk; the first is being written
+        self._open: OrderedDict[str, Stored] = OrderedDict()
+        self._sizes: OrderedDict[str, int] = OrderedDict()  # bytes on disk, least recently used first
+        self._closed = False
+        self._thread = threading.Thread(target=self._write_behind, name="store", daemon=True)
+
+    def start(self) -> None:
+        """Remove what an earlier process left half-written, count what is there, and start writing."""
+        for leftover in self._folder.glob(f"{PARTIAL}*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        folders = [path for path in self._folder.iterdir() if is_run_id(path.name) and (path / SUMMARY).is_file()]
+        for path in sorted(folders, key=lambda path: path.stat().st_mtime):
+            self._sizes[path.name] = sum(file.stat().st_size for file in path.iterdir())
+        self._make_room(0, keep="")
+        self._thread.start()
+
+    def close(self, timeout_s: float = 30.0) -> None:
+        """Write what is waiting, then stop."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+
+    def put(self, record: RunRecord, capture: CaptureReader) -> None:
+        """Take over a finished run; it can be read at once and is written soon."""
+        with self._changed:
+            self._pending[record.id] = (record, capture)
+            self._pending.move_to_end(record.id)
+            self._changed.notify_all()
+
+    def wait_for_room(self) -> None:
+        """Return once so little waits for the disk that another run may be computed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._backlog() <= self._backlog_bytes)
+
+    def get(self, run_id: str) -> Stored | None:
+        """The run, or None if it is not here (or cannot be read any more)."""
+        if not is_run_id(run_id):
+            return None
+        with self._changed:
+            stored = self._pending.get(run_id) or self._open.get(run_id)
+            if run_id in self._open:
+                self._open.move_to_end(run_id)
+        if stored is None and (stored := self._read(run_id)) is not None:
+            self._keep_open(stored)
+        if stored is not None:
+            self._touch(run_id)
+        return stored
+
+    def update(self, record: RunRecord) -> None:
+        """Replace the record of a run that is here; its capture stays."""
+        with self._changed:
+            if record.id in self._pending:
+                self._pending[record.id] = (record, self._pending[record.id][1])
+                return
+            if record.id in self._open:
+                self._open[record.id] = (record, self._open[record.id][1])
+        folder = self._folder / record.id
+        if folder.is_dir():
+            self._write_summary(folder, record, (folder / CAPTURE).stat().st_size)
+
+    def forget(self, run_id: str) -> bool:
+        """Remove a run; False if there was none."""
+        if not is_run_id(run_id):
+            return False
+        with self._changed:
+            known = [places.pop(run_id, None) is not None for places in (self._pending, self._open, self._sizes)]
+            self._changed.notify_all()
+        return self._remove(run_id) or any(known)
+
+    def _backlog(self) -> int:
+        return sum(record.bytes for record, _ in self._pending.values())
+
+    def _touch(self, run_id: str) -> None:
+        """Note a use, here and on disk for the next start."""
+        with self._changed:
+            if run_id not in self._sizes:
+                return
+            self._sizes.move_to_end(run_id)
+        try:
+            os.utime(self._folder / run_id)
+        except FileNotFoundError:
+            pass
+
+    def _keep_open(self, stored: Stored) -> None:
+        with self._changed:
+            self._open[stored[0].id] = stored
+            while len(self._open) > OPEN_CAPTURES:
+                self._open.popitem(last=False)
+
+    def _keep_unstored(self, stored: Stored) -> None:
+        """A run that the disk would not take stays readable until the next such one: it fills memory."""
+        with self._changed:
+            for run_id in [run_id for run_id, (record, _) in self._open.items() if not record.stored]:
+                del self._open[run_id]
+        self._keep_open(stored)
+
+    def _read(self, run_id: str) -> Stored | None:
+        """One run from disk; its tensors are mapped, not loaded."""
+        folder = self._folder / run_id
+        try:
+            data = json.loads((folder / SUMMARY).read_bytes())
+            if data["format_version"] != self._format_version:
+                return None
+            record = RunRecord.from_dict(data["record"])
+            capture = self._read_capture(load_file(folder / CAPTURE), data["metadata"])
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+            logger.warning("run %s cannot be read back (%s); treated as gone", run_id[:8], type(error).__name__)
+            return None
+        return record, capture
+
+    def _write_behind(self) -> None:
+        """The writer thread: the oldest finished run first."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._pending or self._closed)
+                if not self._pending:
+                    return
+                run_id, (record, capture) = next(iter(self._pending.items()))
+            written = self._write(record, capture)
+            with self._changed:
+                current = self._pending.pop(run_id, None)
+                self._changed.notify_all()
+            if current is None:
+                self._remove(run_id)  # forgotten meanwhile
+            elif written:
+                if current[0] is not record:
+                    self.update(current[0])  # changed meanwhile
+            else:
+                self._keep_unstored(current)
+
+    def _write(self, record: RunRecord, capture: CaptureReader) -> bool:
+        """Write one run; its folder appears whole, by renaming."""
+        partial = self._folder / f"{PARTIAL}{record.id}-{os.getpid()}"
+        started = time.perf_counter()
+        try:
+            partial.mkdir(mode=0o700)
+            save_file({name: tensor.contiguous() for name, tensor in capture.tensors().items()}, partial / CAPTURE)
+            (partial / CAPTURE).chmod(0o600)
+            _sync(partial / CAPTURE)
+            size = (partial / CAPTURE).stat().st_size
+            self._write_summary(partial, record, size, capture)
+            self._make_room(size, keep=record.id)
+            shutil.rmtree(self._folder / record.id, ignore_errors=True)
+            partial.rename(self._folder / record.id)
+            _sync(self._folder)
+        except (OSError, SafetensorError, ValueError, RuntimeError) as error:
+            logger.error("run %s could not be stored: %s", record.id[:8], type(error).__name__)
+            shutil.rmtree(partial, ignore_errors=True)
+            return False
+        with self._changed:
+            self._sizes[record.id] = size
+        logger.info("stored run %s: %d bytes in %.2f s", record.id[:8], size, time.perf_counter() - started)
+        return True
+
+    def _write_summary(self, folder: Path, record: RunRecord, size: int, capture: CaptureReader | None = None) -> None:
+        """Write summary.json whole or not at all; without a capture its metadata stays as it is."""
+        path = folder / SUMMARY
+        metadata = json.loads(path.read_bytes())["metadata"] if capture is None else capture.metadata()
+        data = {
+            "format_version": self._format_version,
+            "record": replace(record, stored=True, bytes=size).as_dict(),
+            "metadata": metadata,
+        }
+        partial = folder / f"{PARTIAL}{SUMMARY}"
+        partial.touch(mode=0o600)
+        partial.write_text(json.dumps(data, ensure_ascii=True), encoding="utf-8")
+        _sync(partial)
+        partial.replace(path)
+        _sync(folder)
+
+    def _make_room(self, needed: int, keep: str) -> None:
+        """Drop the least recently used until `needed` more bytes fit."""
+        while True:
+            with self._changed:
+                used = sum(size for run_id, size in self._sizes.items() if run_id != keep)
+                victim = next((run_id for run_id in self._sizes if run_id != keep), None)
+            if used + needed <= self.limit_bytes or victim is None:
+                return
+            self.forget(victim)
+            logger.info("dropped run %s to make room", victim[:8])
+
+    def _remove(self, run_id: str) -> bool:
+        """Take a run's folder away, out of sight first."""
+        trash = self._folder / f"{PARTIAL}{run_id}-gone-{time.monotonic_ns()}"
+        try:
+            (self._folder / run_id).rename(trash)
+        except FileNotFoundError:
+            return False
+        shutil.rmtree(trash, ignore_errors=True)
+        return True
+
+
+def _sync(path: Path) -> None:
+    """Have the disk keep what was written to this file or folder."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

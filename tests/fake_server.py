@@ -1,0 +1,39 @@
+"""`python -m tests.fake_server --port N`: the real application over the fake model, for work on the page and for tests."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import tempfile
+from pathlib import Path
+
+import uvicorn
+
+from app.main import create_app
+from app.settings import Settings
+from tests.fakes import FakeModel, FakeModels, read_fake_capture
+
+
+def main() -> None:
+    """Serve until stopped."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=8001)
+    parser.add_argument("--delay", type=float, default=0.01, help="seconds per layer")
+    parser.add_argument("--load", type=float, default=0.0, help="seconds that loading the model takes")
+    parser.add_argument("--fail-at", type=int, default=None, help="layer whose pass fails")
+    parser.add_argument("--max-tokens", type=int, default=8192)
+    parser.add_argument("--data-dir", type=Path, default=None, help="a new temporary folder if left out")
+    given = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    data_dir = given.data_dir or Path(tempfile.mkdtemp(prefix="everyhead-fake-"))
+    model = FakeModel(delay_s=given.delay, fail_at=given.fail_at, max_tokens=given.max_tokens)
+    app = create_app(
+        Settings(data_dir=data_dir, default_model="fake-30x9"),
+        catalogue=FakeModels(model, load_s=given.load),
+        read_capture=read_fake_capture,
+    )
+    uvicorn.run(app, host="127.0.0.1", port=given.port, access_log=False, timeout_graceful_shutdown=1)
+
+
+if __name__ == "__main__":
+    main()
