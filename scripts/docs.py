@@ -6,6 +6,7 @@ Run with `make docs`; a test compares the files with what this would write. It k
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,8 @@ def documents() -> dict[str, str]:
 
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     api = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    calls = api_table(create_app(Settings()))
+    with tempfile.TemporaryDirectory() as folder:
+        calls = api_table(create_app(Settings(data_dir=Path(folder))))
     return {
         "README.md": replaced(readme, "settings", settings_table()),
         "docs/api.md": replaced(replaced(api, "calls", calls), "refusals", refusals_table()),
