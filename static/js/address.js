@@ -1,0 +1,83 @@
+/** The view's state as the address's fragment, and back. Pure: it reads and writes strings only. */
+
+const LONGEST_TEXT = 2000;
+
+const spanText = (range) => (range ? `${range[0]}:${range[1]}` : null);
+
+function readSpan(text) {
+  const match = /^(\d+):(\d+)$/.exec(text ?? '');
+  return match && Number(match[1]) < Number(match[2]) ? [Number(match[1]), Number(match[2])] : null;
+}
+
+function readIndex(text) {
+  if (text === 'mean' || text === 'max') return text;
+  return /^\d+$/.test(text ?? '') ? Number(text) : 0;
+}
+
+const oneOf = (text, choices) => (choices.includes(text) ? text : choices[0]);
+
+/** `#run=…&site=…` for a run and a view; what has its usual value is left out. `withText` adds {text, model}. */
+export function formatAddress(runId, view, withText = null) {
+  if (!runId) return '';
+  const fields = {
+    run: runId,
+    site: view.site,
+    layer: view.layer,
+    head: view.head,
+    token: view.token,
+    dir: view.dir === 'row' ? null : view.dir,
+    rows: spanText(view.rows),
+    cols: spanText(view.cols),
+    pool: view.pool === 'max' ? null : view.pool,
+    scale: view.scale === 'sqrt' ? null : view.scale,
+    model: withText?.model,
+    text: withText?.text,
+  };
+  const given = Object.entries(fields).filter(([, value]) => value !== null && value !== undefined);
+  return `#${new URLSearchParams(given)}`;
+}
+
+/** {run, view, text, model} of a fragment; ill-formed fields get their usual value, nothing throws. */
+export function parseAddress(fragment) {
+  const fields = new URLSearchParams(fragment.replace(/^#/, ''));
+  const token = fields.get('token');
+  return {
+    run: fields.get('run') || null,
+    text: fields.get('text'),
+    model: fields.get('model'),
+    view: {
+      site: fields.get('site') || null,
+      layer: readIndex(fields.get('layer')),
+      head: readIndex(fields.get('head')),
+      token: /^\d+$/.test(token ?? '') ? Number(token) : null,
+      dir: oneOf(fields.get('dir'), ['row', 'col']),
+      rows: readSpan(fields.get('rows')),
+      cols: readSpan(fields.get('cols')),
+      pool: oneOf(fields.get('pool'), ['max', 'mean']),
+      scale: oneOf(fields.get('scale'), ['sqrt', 'linear']),
+    },
+  };
+}
+
+/** Whether a text is short enough to travel in a link. */
+export const fitsLink = (text) => text !== null && text.length > 0 && Array.from(text).length <= LONGEST_TEXT;
+
+/** A view whose indices all exist in this site; what does not exist gets its usual value. */
+export function clampView(view, site) {
+  const index = (value, count) => (Number.isInteger(value) && value >= count ? count - 1 : value);
+  const span = (range, length) => {
+    if (!range || range[0] >= length) return null;
+    const clipped = [range[0], Math.min(range[1], length)];
+    return clipped[0] === 0 && clipped[1] === length ? null : clipped;
+  };
+  const limit = view.dir === 'row' ? site.query_len : site.key_len;
+  return {
+    ...view,
+    site: site.site,
+    layer: index(view.layer, site.n_layers),
+    head: index(view.head, site.n_heads),
+    token: view.token !== null && view.token < limit ? view.token : null,
+    rows: span(view.rows, site.query_len),
+    cols: span(view.cols, site.key_len),
+  };
+}

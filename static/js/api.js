@@ -1,0 +1,107 @@
+/** The only module that asks the server anything. It turns answers into data and refusals into ApiError; it knows no view. */
+
+import { parseNpy } from './npy.js';
+
+/** A refusal of the server: `code` and `details` as in its error body; `offline` when it could not be reached. */
+export class ApiError extends Error {
+  constructor(code, message, details = {}, status = 0) {
+    super(message);
+    this.name = 'ApiError';
+    this.code = code;
+    this.details = details;
+    this.status = status;
+  }
+}
+
+async function ask(path, { method = 'GET', body, headers = {}, signal } = {}) {
+  const options = { method, signal, headers: { Accept: 'application/json', ...headers } };
+  if (body !== undefined) {
+    options.body = JSON.stringify(body);
+    options.headers['Content-Type'] = 'application/json';
+  }
+  let answer;
+  try {
+    answer = await fetch(path, options);
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new ApiError('offline', error.message);
+  }
+  if (answer.ok) return answer;
+  throw await refusal(answer);
+}
+
+async function refusal(answer) {
+  const text = await answer.text();
+  const retry = answer.headers.get('Retry-After');
+  try {
+    const { error } = JSON.parse(text);
+    const details = { ...error.details, ...(retry ? { retry_after: Number(retry) } : {}) };
+    return new ApiError(error.code, error.message, details, answer.status);
+  } catch {
+    return new ApiError('unreadable', answer.statusText, {}, answer.status);
+  }
+}
+
+const json = async (path, options) => (await ask(path, options)).json();
+
+const query = (values) => {
+  const given = Object.entries(values).filter(([, value]) => value !== null && value !== undefined);
+  return new URLSearchParams(given).toString();
+};
+
+const at = (id, rest = '') => `/api/runs/${encodeURIComponent(id)}${rest}`;
+const span = (range) => (range ? `${range[0]}:${range[1]}` : null);
+
+export const getMessages = (url) => json(url);
+export const getModels = async (signal) => (await json('/api/models', { signal })).models;
+export const tokenize = (request, signal) => json('/api/tokenize', { method: 'POST', body: request, signal });
+export const getRun = (id, signal) => json(at(id), { signal });
+export const deleteRun = (id) => ask(at(id), { method: 'DELETE' });
+export const compareWholePass = (id, signal) => json(at(id, '/check'), { method: 'POST', body: {}, signal });
+export const startDownload = (id) => ask(`/api/models/${encodeURIComponent(id)}/download`, { method: 'POST', body: {} });
+
+/** Asks for a run and answers at once with its summary, finished or not. */
+export const startRun = (request, signal) =>
+  json('/api/runs', { method: 'POST', body: request, signal, headers: { Prefer: 'respond-async' } });
+
+export const getHeads = async (id, site, signal) =>
+  (await json(at(id, `/heads?${query({ site })}`), { signal })).heads;
+
+/** The plain text of one of the examples. */
+export const getExample = async (url) => (await ask(url, { headers: { Accept: 'text/plain' } })).text();
+
+/** All heads' pooled pictures: {shape: [layers, heads, rows, cols], data: Uint8Array}. */
+export async function getOverview(id, site, pool, signal) {
+  const answer = await ask(at(id, `/overview?${query({ site, pool, format: 'npy' })}`), { signal, headers: { Accept: '*/*' } });
+  return parseNpy(await answer.arrayBuffer());
+}
+
+/** One window of one head (see `window.js` for its form). */
+export async function getWindow(id, { site, layer, head, rows, cols, pool, maxCells }, signal) {
+  const values = { site, layer, head, rows: span(rows), cols: span(cols), pool, max_cells: maxCells, format: 'json' };
+  return json(at(id, `/weights?${query(values)}`), { signal });
+}
+
+/**
+ * Follows server-sent events at `path` until one of `final` arrives. Calls `onEvent(name, data)` for each and
+ * `onLost()` when the server closes the stream early. Returns a function that stops listening (it cancels nothing).
+ */
+export function follow(path, names, final, onEvent, onLost) {
+  const source = new EventSource(path);
+  for (const name of [...names, ...final]) {
+    source.addEventListener(name, (event) => {
+      if (final.includes(name)) source.close();
+      onEvent(name, JSON.parse(event.data));
+    });
+  }
+  source.addEventListener('error', () => {
+    if (source.readyState === EventSource.CLOSED) onLost();
+  });
+  return () => source.close();
+}
+
+export const followRun = (id, onEvent, onLost) =>
+  follow(at(id, '/events'), ['progress'], ['done', 'failed', 'cancelled'], onEvent, onLost);
+
+export const followDownload = (id, onEvent, onLost) =>
+  follow(`/api/models/${encodeURIComponent(id)}/events`, ['progress'], ['done', 'failed'], onEvent, onLost);

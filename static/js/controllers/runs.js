@@ -1,0 +1,101 @@
+/**
+ * Runs: start, follow, cancel, open from a link, check the whole pass. Answers `run`, `cancel`, `open`, `check`.
+ * Every answer is dropped when another run was asked for meanwhile. It knows nothing of pictures.
+ */
+
+import * as api from '../api.js';
+import { clampView } from '../address.js';
+import { isBusy } from '../select.js';
+
+const EMPTY = { phase: 'empty', id: null, summary: null, progress: null, error: null, text: null, checking: false };
+const FINAL = { done: 'done', failed: 'failed', cancelled: 'cancelled' };
+
+/** Connects the intentions to the server. */
+export function controlRuns(store) {
+  let current = 0; // grows with every run asked for; an answer for an older one is stale
+  let stopFollowing = () => {};
+
+  function begin(fields) {
+    current += 1;
+    stopFollowing();
+    store.set({ run: { ...EMPTY, ...fields }, preview: null, hoverToken: null, cursor: null });
+    return current;
+  }
+
+  /** Awaits `work`; gives its answer, or null once the run is no longer the current one or was refused. */
+  async function answerFor(ticket, work) {
+    try {
+      const answer = await work;
+      return ticket === current ? answer : null;
+    } catch (error) {
+      if (ticket !== current) return null;
+      const gone = error.status === 404 && store.state.run.id !== null;
+      store.patch('run', { phase: gone ? 'gone' : 'failed', error });
+      return null;
+    }
+  }
+
+  function take(ticket, summary) {
+    const phase = FINAL[summary.status] ?? 'active';
+    const error = phase === 'failed' ? asError(summary.error) : null;
+    const site = summary.sites.find(({ site: name }) => name === store.state.view.site) ?? summary.sites[0];
+    const view = phase === 'done' && site ? clampView(store.state.view, site) : store.state.view;
+    const run = { ...store.state.run, phase, id: summary.id, summary, progress: summary.progress, error };
+    store.set({ run, view });
+    if (phase === 'active') followRun(ticket, summary.id);
+  }
+
+  function followRun(ticket, id) {
+    const finish = async () => {
+      const summary = await answerFor(ticket, api.getRun(id));
+      if (summary) take(ticket, summary);
+    };
+    const onEvent = (name, data) => {
+      if (ticket !== current) return;
+      if (name === 'progress') store.patch('run', { progress: data.progress });
+      else finish();
+    };
+    stopFollowing = api.followRun(id, onEvent, () => ticket === current && setTimeout(finish, 500));
+  }
+
+  store.on('run', async ({ truncate = 'error' }) => {
+    const { text, modelId, addSpecial, run: old, view } = store.state;
+    if (isBusy(store.state) && old.id) api.deleteRun(old.id).catch(() => {}); // nobody waits for it here any more
+    const ticket = begin({ phase: 'submitting', text });
+    store.set({ view: { ...view, token: null, rows: null, cols: null } });
+    const request = { model: modelId, text, truncate, add_special_tokens: addSpecial };
+    const summary = await answerFor(ticket, api.startRun(request));
+    if (summary) take(ticket, summary);
+  });
+
+  store.on('open', async ({ id, view }) => {
+    const text = store.state.run.id === id ? store.state.run.text : null;
+    const ticket = begin({ phase: 'submitting', id, text });
+    store.set({ view });
+    const summary = await answerFor(ticket, api.getRun(id));
+    if (summary) take(ticket, summary);
+  });
+
+  store.on('close', () => begin({}));
+
+  store.on('cancel', () => {
+    const { id } = store.state.run;
+    begin({ phase: 'cancelled', text: store.state.run.text });
+    if (id) api.deleteRun(id).catch(() => {}); // already gone is as good as cancelled
+  });
+
+  store.on('check', async () => {
+    const ticket = current;
+    store.patch('run', { checking: true });
+    try {
+      const summary = await api.compareWholePass(store.state.run.id);
+      if (ticket === current) store.patch('run', { summary, checking: false });
+    } catch (error) {
+      if (ticket === current) store.patch('run', { checking: false, checkError: error });
+    }
+  });
+}
+
+function asError(body) {
+  return body ? new api.ApiError(body.code, body.message, body.details) : new api.ApiError('internal', '');
+}

@@ -1,0 +1,67 @@
+/** Changes of the view that need no server: which head, token, range, pooling and colour scale is shown. */
+
+import { shownRange, siteOf } from '../select.js';
+
+const WHOLE = { rows: null, cols: null };
+const SMALLEST = 4; // cells across at the closest zoom
+
+/** A range of `size` places round `centre` that stays within 0…length. */
+function place(centre, size, length) {
+  const width = Math.min(length, Math.max(SMALLEST, Math.round(size)));
+  const start = Math.min(length - width, Math.max(0, Math.round(centre - width / 2)));
+  return [start, start + width];
+}
+
+/** Rows and columns round a place, square where the matrix allows; whole ranges become null. */
+function squared(site, rows, cols) {
+  const size = Math.max(rows[1] - rows[0], cols[1] - cols[0]);
+  const down = place((rows[0] + rows[1]) / 2, size, site.query_len);
+  const across = place((cols[0] + cols[1]) / 2, size, site.key_len);
+  const all = down[1] - down[0] === site.query_len && across[1] - across[0] === site.key_len;
+  return all ? WHOLE : { rows: down, cols: across };
+}
+
+/** Answers `head`, `preview`, `token`, `direction`, `zoom`, `zoom-by`, `zoom-out`, `pool`, `scale`, `let-go` and the pointer's wishes. */
+export function controlView(store) {
+  const view = (fields) => store.patch('view', fields);
+
+  store.on('head', ({ layer, head }) => {
+    const { state } = store;
+    const given = { layer: layer ?? state.view.layer, head: head ?? state.view.head };
+    store.set({ view: { ...state.view, ...given }, preview: null, cursor: null });
+  });
+  store.on('preview', (head) => {
+    const { preview, view: { layer, head: chosen } } = store.state;
+    const same = head && head.layer === layer && head.head === chosen;
+    const next = head && !same ? { layer: head.layer, head: head.head } : null;
+    if (next?.layer !== preview?.layer || next?.head !== preview?.head) store.set({ preview: next, cursor: null });
+  });
+  store.on('token', ({ index, dir }) => {
+    const { view: now } = store.state;
+    const again = now.token === index && (dir ?? now.dir) === now.dir;
+    view({ token: again ? null : index, dir: dir ?? now.dir });
+  });
+  store.on('hover-token', ({ index }) => store.state.hoverToken !== index && store.set({ hoverToken: index }));
+  store.on('direction', ({ dir }) => view({ dir }));
+  store.on('pool', ({ pool }) => view({ pool }));
+  store.on('site', ({ site }) => view({ site, token: null, ...WHOLE }));
+  store.on('scale', ({ scale }) => view({ scale }));
+  store.on('cursor', (cursor) => {
+    const now = store.state.cursor;
+    if (now?.row !== cursor?.row || now?.col !== cursor?.col) store.set({ cursor });
+  });
+  store.on('zoom', ({ rows, cols }) => view(squared(siteOf(store.state), rows, cols)));
+  store.on('zoom-out', () => view(WHOLE));
+  store.on('zoom-by', ({ factor, row, col }) => {
+    const { rows, cols } = shownRange(store.state);
+    const around = ([from, to], at) => {
+      const fixed = at ?? (from + to) / 2;
+      return [fixed - (fixed - from) * factor, fixed + (to - fixed) * factor];
+    };
+    view(squared(siteOf(store.state), around(rows, row), around(cols, col)));
+  });
+  store.on('let-go', () => {
+    if (store.state.preview) store.set({ preview: null });
+    else view({ token: null });
+  });
+}

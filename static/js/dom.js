@@ -1,0 +1,54 @@
+/** Small helpers to make elements. Text always becomes text nodes; there is no way here to make markup of a string. */
+
+/** An element with properties, `data-`/`aria-` attributes and children (strings become text nodes, null is left out). */
+export function el(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === 'class') node.className = value;
+    else if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? '' : value);
+  }
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+/** Replaces everything in `parent`. */
+export const fill = (parent, ...children) =>
+  parent.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+
+/** The one element in `root` with this `data-ref`. */
+export function ref(root, name) {
+  const node = root.querySelector(`[data-ref="${name}"]`);
+  if (!node) throw new Error(`the template has no data-ref="${name}"`);
+  return node;
+}
+
+/** Runs `work` at most once per frame, with the last arguments given. */
+export function perFrame(work) {
+  let wanted = null;
+  return (...args) => {
+    if (!wanted) requestAnimationFrame(() => {
+      const latest = wanted;
+      wanted = null;
+      work(...latest);
+    });
+    wanted = args;
+  };
+}
+
+/** Runs `work` once calls have paused for `wait` ms; `.cancel()` forgets a call that waits. */
+export function debounce(work, wait) {
+  let timer = 0;
+  const later = (...args) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => work(...args), wait);
+  };
+  later.cancel = () => clearTimeout(timer);
+  return later;
+}
+
+/** A token of the user's text as an element: isolated, so that right-to-left text does not turn its neighbours. */
+export function tokenLabel(parts) {
+  return el('bdi', { class: 'token-label' }, parts.map((part) => (part.quiet ? el('span', { class: 'quiet' }, part.text) : part.text)));
+}

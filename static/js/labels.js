@@ -1,0 +1,46 @@
+/** How a token is written: its own text, with spaces and line ends made visible but quiet. Never makes markup of it. */
+
+const VISIBLE = { ' ': '·', '\n': '↵', '\r': '␍', '\t': '⇥', '\u00a0': '⍽', '\u3000': '□' };
+const LONGEST = 14;
+
+/** [{text, quiet}]: the token cut into its own text and the marks that stand for spaces and line ends. */
+export function labelParts(token) {
+  const parts = [];
+  for (const character of token.text) {
+    const quiet = character in VISIBLE;
+    const shown = quiet ? VISIBLE[character] : character;
+    const last = parts.at(-1);
+    if (last && last.quiet === quiet) last.text += shown;
+    else parts.push({ text: shown, quiet });
+  }
+  if (token.parts > 1) parts.push({ text: ` ${token.part}/${token.parts}`, quiet: true });
+  return parts.length ? parts : [{ text: '∅', quiet: true }];
+}
+
+/** The label as plain text. */
+export const labelText = (token) => labelParts(token).map((part) => part.text).join('');
+
+const escapePlotly = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+
+/**
+ * The label as Plotly tick text: escaped, so that it is drawn verbatim, and cut when long. A dollar sign is safe since
+ * no MathJax is loaded.
+ */
+export function tickText(token, quietColour) {
+  let room = LONGEST;
+  let out = '';
+  for (const part of labelParts(token)) {
+    const characters = Array.from(part.text);
+    const cut = characters.length > room ? `${characters.slice(0, room - 1).join('')}…` : part.text;
+    out += part.quiet ? `<span style="color:${quietColour}">${escapePlotly(cut)}</span>` : escapePlotly(cut);
+    room -= Math.min(room, characters.length);
+    if (room === 0) break;
+  }
+  return out;
+}
+
+/** Whole-text offsets are in code points; JavaScript's strings are not. This cuts by code points. */
+export function codePoints(text) {
+  const points = Array.from(text);
+  return (start, end) => points.slice(start, end).join('');
+}

@@ -1,0 +1,49 @@
+/** Puts the page together: messages, the store, controllers that ask the server, views that draw. No logic of its own. */
+
+import { getMessages } from './api.js';
+import { controlAddress } from './controllers/address.js';
+import { controlCount } from './controllers/count.js';
+import { controlDraft } from './controllers/draft.js';
+import { controlKeyboard } from './controllers/keyboard.js';
+import { controlLines } from './controllers/lines.js';
+import { controlModels } from './controllers/models.js';
+import { controlPictures } from './controllers/pictures.js';
+import { controlRuns } from './controllers/runs.js';
+import { controlView } from './controllers/view.js';
+import { controlWindows } from './controllers/windows.js';
+import { ref } from './dom.js';
+import { setMessages } from './i18n.js';
+import { createStore } from './store.js';
+import { mountBar } from './views/bar.js';
+import { mountCompose } from './views/compose.js';
+import { mountHeadTools } from './views/head-tools.js';
+import { mountHelp } from './views/help.js';
+import { mountLegend } from './views/legend.js';
+import { mountMap } from './views/map.js';
+import { mountModels } from './views/models.js';
+import { mountOverview } from './views/overview.js';
+import { mountOverviewState } from './views/overview-state.js';
+import { mountReadout } from './views/readout.js';
+import { mountStrip } from './views/strip.js';
+import { mountTopWeights } from './views/top-weights.js';
+import { mountTrust } from './views/trust.js';
+
+const VIEWS = [
+  mountBar, mountCompose, mountModels, mountStrip, mountTrust, mountOverview, mountOverviewState,
+  mountHeadTools, mountLegend, mountMap, mountReadout, mountTopWeights, mountHelp,
+];
+
+const page = document.documentElement;
+setMessages(await getMessages(page.dataset.messages), page.lang);
+const store = createStore();
+controlView(store);
+controlRuns(store);
+for (const mount of VIEWS) mount(document, store);
+controlDraft(store);
+controlCount(store);
+controlPictures(store);
+controlWindows(store);
+controlLines(store);
+controlAddress(store);
+controlModels(store);
+controlKeyboard(store, { focusText: () => ref(document, 'text').focus() });

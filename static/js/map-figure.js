@@ -1,0 +1,49 @@
+/** The heat map as Plotly's data and layout: integer axes, escaped tick text, one fixed colour scale. Pure. */
+
+import { tickText } from './labels.js';
+import { plotlyScale } from './ramp.js';
+import { placement } from './window.js';
+
+const LABEL_ROOM = 13; // px that one label needs across its line
+const GAP_FROM = 12; // px of a cell from which cells are drawn apart
+
+/** Indices to label: as many as fit without touching. */
+function labelled([from, to], pixels) {
+  const every = Math.max(1, Math.ceil(((to - from) * LABEL_ROOM) / Math.max(1, pixels)));
+  const first = Math.ceil(from / every) * every;
+  return Array.from({ length: Math.max(0, Math.ceil((to - first) / every)) }, (_, at) => first + at * every);
+}
+
+function axis(range, pixels, tokens, ink) {
+  const tickvals = labelled(range, pixels);
+  return {
+    tickvals,
+    ticktext: tickvals.map((index) => tickText(tokens[index], ink.faint)),
+    tickmode: 'array', type: 'linear', showgrid: false, zeroline: false, ticks: '', automargin: false, showline: false,
+    tickfont: { size: 11, color: ink.strong }, fixedrange: false,
+  };
+}
+
+/** Plotly's trace for a window. */
+export function traceOf(window, place, scheme, scale) {
+  const gap = window.rowStep === 1 && place.cell >= GAP_FROM ? 1 : 0;
+  return {
+    type: 'heatmap', z: window.z, ...placement(window), zmin: 0, zmax: 1, zauto: false, zsmooth: false, xgap: gap, ygap: gap,
+    colorscale: plotlyScale(scheme, scale), showscale: false, hoverinfo: 'skip', connectgaps: false, hoverongaps: false,
+  };
+}
+
+/** Plotly's layout for a place, with labels of `queries` down and `keys` across. */
+export function layoutOf(place, size, queries, keys, ink, dragmode) {
+  const { margin, rows, cols } = place;
+  return {
+    width: size.width, height: size.height, autosize: false,
+    margin: {
+      l: margin.left, t: margin.top, r: size.width - margin.left - place.width, b: size.height - margin.top - place.height, pad: 0,
+    },
+    paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', dragmode, hovermode: false, showlegend: false,
+    font: { family: ink.font, color: ink.strong },
+    xaxis: { ...axis(cols, place.width, keys, ink), range: [cols[0] - 0.5, cols[1] - 0.5], tickangle: -60, side: 'bottom' },
+    yaxis: { ...axis(rows, place.height, queries, ink), range: [rows[1] - 0.5, rows[0] - 0.5] },
+  };
+}

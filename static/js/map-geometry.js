@@ -1,0 +1,41 @@
+/** Where cells of the heat map lie in its figure, in CSS pixels. Pure. */
+
+export const MARGIN = Object.freeze({ left: 92, right: 8, top: 6, bottom: 84 });
+const MARGIN_SMALL = Object.freeze({ left: 64, right: 4, top: 4, bottom: 66 });
+const SMALL = 460; // px of the figure's width below which labels get less room
+
+/** The plot's rectangle in a figure of this size, for these ranges: cells are square. */
+export function placeMap(width, height, rows, cols) {
+  const margin = width < SMALL ? MARGIN_SMALL : MARGIN;
+  const down = rows[1] - rows[0];
+  const across = cols[1] - cols[0];
+  const cell = Math.max(0.02, Math.min((width - margin.left - margin.right) / across, (height - margin.top - margin.bottom) / down));
+  return {
+    margin, rows, cols, cell, left: margin.left, top: margin.top, width: Math.floor(cell * across), height: Math.floor(cell * down),
+  };
+}
+
+/** The cell {row, col} at a point of the figure; null outside. */
+export function cellAtPoint(place, x, y) {
+  const across = (x - place.left) / place.width;
+  const down = (y - place.top) / place.height;
+  if (across < 0 || across >= 1 || down < 0 || down >= 1) return null;
+  return {
+    row: place.rows[0] + Math.floor(down * (place.rows[1] - place.rows[0])),
+    col: place.cols[0] + Math.floor(across * (place.cols[1] - place.cols[0])),
+  };
+}
+
+/** The rectangle of half-open ranges of rows and columns, clipped to the plot; null where nothing of it is visible. */
+export function rectOf(place, rows, cols) {
+  const along = ([from, to], range, size) => {
+    const unit = size / (range[1] - range[0]);
+    const start = Math.max(0, (from - range[0]) * unit);
+    const end = Math.min(size, (to - range[0]) * unit);
+    return end > start ? [start, end - start] : null;
+  };
+  const down = along(rows, place.rows, place.height);
+  const across = along(cols, place.cols, place.width);
+  if (!down || !across) return null;
+  return { x: place.left + across[0], y: place.top + down[0], width: across[1], height: down[1] };
+}

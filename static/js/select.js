@@ -1,0 +1,70 @@
+/** Questions about the state that several modules ask. Pure; knows nothing of the page. */
+
+/** The finished run's summary, or null. */
+export function finished(state) {
+  return state.run.phase === 'done' ? state.run.summary : null;
+}
+
+/** Tokens of the run that is shown; empty while there is none. */
+export function runTokens(state) {
+  return state.run.summary?.tokens?.source ?? [];
+}
+
+/** The site that is shown, with its masks and steps; null before a run. */
+export function siteOf(state) {
+  const sites = state.run.summary?.sites ?? [];
+  return sites.find((site) => site.site === state.view.site) ?? sites[0] ?? null;
+}
+
+/** Layer and head on the screen: the previewed one, else the chosen one. Each is a number, 'mean' or 'max'. */
+export function shownHead(state) {
+  return state.preview ?? { layer: state.view.layer, head: state.view.head };
+}
+
+/** The half-open ranges that the heat map should show. */
+export function shownRange(state) {
+  const site = siteOf(state);
+  return {
+    rows: state.view.rows ?? [0, site?.query_len ?? 0],
+    cols: state.view.cols ?? [0, site?.key_len ?? 0],
+  };
+}
+
+/** What identifies the heat map's picture: two equal keys are the same picture. */
+export function mapKey(state) {
+  const { layer, head } = shownHead(state);
+  const { rows, cols } = shownRange(state);
+  return [state.run.id, siteOf(state)?.site, layer, head, rows.join(':'), cols.join(':'), state.view.pool].join('|');
+}
+
+/** The token whose row or column is on the strip: the hovered one, else the chosen one; null for none. */
+export function shownToken(state) {
+  return state.hoverToken ?? state.view.token;
+}
+
+/** What identifies the strip's colouring. */
+export function lineKey(state) {
+  const { layer, head } = shownHead(state);
+  return [state.run.id, siteOf(state)?.site, layer, head, shownToken(state), state.view.dir].join('|');
+}
+
+/** The mask of one layer in words; null where layers are mixed and differ. */
+export function maskOf(site, layer) {
+  if (!site) return null;
+  if (Number.isInteger(layer)) return site.masks[layer] ?? null;
+  const [first] = site.masks;
+  return site.masks.every((mask) => mask.kind === first.kind && mask.window === first.window) ? first : null;
+}
+
+/** The model chosen for the next run; null while none is known. */
+export function chosenModel(state) {
+  return state.models.list.find((model) => model.id === state.modelId) ?? null;
+}
+
+/** Whether work is going on for the run that was asked for. */
+export function isBusy(state) {
+  return state.run.phase === 'submitting' || state.run.phase === 'active';
+}
+
+/** Keys of the state on which the shown head depends. */
+export const HEAD_KEYS = ['run', 'view', 'preview'];

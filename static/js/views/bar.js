@@ -1,0 +1,71 @@
+/** The bar: links, language, theme, keys, and the short notices. Listens to run, text, notice; emits copy-link, keys. */
+
+import { fitsLink } from '../address.js';
+import { el, fill, ref } from '../dom.js';
+import { t } from '../i18n.js';
+import { applyTheme, onSystemScheme, saveTheme, savedTheme, THEMES } from '../theme.js';
+
+const SIGNS = { auto: '◐', light: '☀', dark: '☾' };
+const YEAR = 31536000; // seconds
+
+function mountTheme(button, store) {
+  let theme = savedTheme();
+  const show = () => {
+    store.set({ scheme: applyTheme(theme) });
+    button.textContent = SIGNS[theme];
+    button.setAttribute('aria-label', t('bar.theme_now', { theme: t(`theme.${theme}`) }));
+    button.title = t(`theme.${theme}`);
+  };
+  button.addEventListener('click', () => {
+    theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
+    saveTheme(theme);
+    show();
+  });
+  onSystemScheme(show);
+  show();
+}
+
+function mountLanguage(link) {
+  link.addEventListener('click', (event) => {
+    event.preventDefault();
+    const lang = new URL(link.href).searchParams.get('lang');
+    document.cookie = `lang=${lang}; path=/; max-age=${YEAR}; samesite=lax`;
+    if (location.search) location.assign(`${location.pathname}${location.hash}`);
+    else location.reload();
+  });
+}
+
+function mountKeys(dialog, button, store) {
+  const open = () => dialog.open || dialog.showModal();
+  button.addEventListener('click', open);
+  store.on('keys', open);
+  dialog.addEventListener('click', (event) => event.target === dialog && dialog.close());
+}
+
+function mountNotice(node, store) {
+  let timer = 0;
+  store.subscribe(['notice'], ({ notice }) => {
+    node.hidden = !notice;
+    if (!notice) return;
+    fill(node, t(notice.key), notice.link ? el('input', { value: notice.link, readonly: true, 'aria-label': t('link.label') }) : null);
+    node.querySelector('input')?.select();
+    clearTimeout(timer);
+    timer = setTimeout(() => store.set({ notice: null }), notice.link ? 15000 : 3500);
+  });
+}
+
+/** Mounts the bar. */
+export function mountBar(root, store) {
+  mountTheme(ref(root, 'theme'), store);
+  mountLanguage(ref(root, 'language'));
+  mountKeys(ref(root, 'keys'), ref(root, 'show-keys'), store);
+  mountNotice(ref(root, 'notice'), store);
+  const copy = ref(root, 'copy-link');
+  const withText = ref(root, 'copy-text');
+  copy.addEventListener('click', () => store.emit('copy-link', { withText: false }));
+  withText.addEventListener('click', () => store.emit('copy-link', { withText: true }));
+  store.subscribe(['run'], ({ run }) => {
+    copy.hidden = run.phase !== 'done';
+    withText.hidden = run.phase !== 'done' || !fitsLink(run.text);
+  });
+}

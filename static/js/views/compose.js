@@ -1,0 +1,85 @@
+/**
+ * Text, examples, options, the Run button, the token count and what went wrong.
+ * Listens to text, count, run, models; emits type, example, run, cancel, special.
+ */
+
+import { el, fill, ref } from '../dom.js';
+import { errorText } from '../errors.js';
+import { duration, t, whole } from '../i18n.js';
+import { chosenModel, isBusy, runTokens } from '../select.js';
+
+function countLine({ count, run, text, modelId, ...state }) {
+  const model = chosenModel({ ...state, modelId });
+  if (count.status === 'error') return count.error.code === 'text_empty' ? '' : errorText(count.error);
+  if (count.status === 'loading' && count.count === null) return t('count.loading');
+  if (count.count === null) return model?.max_tokens ? t('count.limit', { limit: whole(model.max_tokens) }) : '';
+  const line = t(count.over ? 'count.over' : 'count.of', { count: whole(count.count), limit: whole(count.limit) });
+  const same = run.phase === 'done' && run.text === text && run.summary.model.id === modelId;
+  const took = same ? run.summary.timings?.total_ms : null;
+  return took ? `${line} · ${duration(took)}` : line;
+}
+
+function tooLong(store, details) {
+  const cut = (truncate) => el('button', { type: 'button', class: 'small-button', onclick: () => store.emit('run', { truncate }) }, t(`error.${truncate}`));
+  const gone = whole(details.count - details.limit);
+  return [el('p', {}, t('error.cut', { gone })), el('p', { class: 'button-row' }, cut('cut_head'), cut('cut_tail'))];
+}
+
+function again(store, key = 'run.again') {
+  return el('button', { type: 'button', class: 'small-button', onclick: () => store.emit('run') }, t(key));
+}
+
+/** What went wrong with the run, with what can be done about it; nothing when all is well. */
+function problem(state, store) {
+  const { run, text } = state;
+  if (run.phase === 'gone') {
+    return [el('p', {}, t(text.trim() ? 'gone.text' : 'gone.no_text')), text.trim() ? el('p', { class: 'button-row' }, again(store, 'gone.again')) : null];
+  }
+  if (run.phase !== 'failed') return [];
+  const { error } = run;
+  const parts = [el('p', {}, errorText(error))];
+  if (error.code === 'text_too_long' && error.details.limit) parts.push(...tooLong(store, error.details));
+  else if (['offline', 'queue_full', 'internal', 'run_failed'].includes(error.code)) parts.push(el('p', { class: 'button-row' }, again(store)));
+  return parts;
+}
+
+function cutNote(state) {
+  const cut = state.run.phase === 'done' ? state.run.summary.text.cut : null;
+  if (!cut) return [];
+  return [el('p', {}, t(`cut.${cut}`, { kept: whole(runTokens(state).length), before: whole(state.run.summary.text.tokens_before_cut) }))];
+}
+
+/** Mounts the composer. */
+export function mountCompose(root, store) {
+  const area = ref(root, 'text');
+  const run = ref(root, 'run');
+  const special = ref(root, 'special');
+  const problemBox = ref(root, 'problem');
+  area.addEventListener('input', () => store.emit('type', { text: area.value }));
+  area.addEventListener('keydown', (event) => {
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) store.emit('run');
+    if (event.key === 'Escape') area.blur();
+  });
+  special.addEventListener('change', () => store.emit('special', { on: special.checked }));
+  ref(root, 'examples').addEventListener('click', ({ target }) => target.dataset.src && store.emit('example', { src: target.dataset.src }));
+  run.addEventListener('click', () => store.emit(isBusy(store.state) ? 'cancel' : 'run'));
+
+  store.subscribe(['text'], ({ text }) => {
+    if (area.value !== text) area.value = text;
+  });
+  store.subscribe(['addSpecial'], ({ addSpecial }) => {
+    special.checked = addSpecial;
+  });
+  store.subscribe(['count', 'run', 'models', 'modelId', 'text'], (state) => {
+    const busy = isBusy(state);
+    run.textContent = t(busy ? 'run.cancel' : 'run.go');
+    run.classList.toggle('is-busy', busy);
+    run.disabled = !busy && !['ready', 'preparing'].includes(chosenModel(state)?.state);
+    const count = ref(root, 'count');
+    count.textContent = countLine(state);
+    count.classList.toggle('is-over', state.count.over);
+    const said = [...problem(state, store), ...cutNote(state)];
+    problemBox.hidden = said.length === 0;
+    fill(problemBox, said);
+  });
+}

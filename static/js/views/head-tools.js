@@ -1,0 +1,82 @@
+/**
+ * Which head is shown, its leading score, pooling, colour scale and zoom.
+ * Listens to run, view, preview, heads, map; emits head, site, pool, scale, zoom-by, zoom-out.
+ */
+
+import { el, fill, ref } from '../dom.js';
+import { t } from '../i18n.js';
+import { finished, shownHead, siteOf } from '../select.js';
+import { mountSegments } from './segments.js';
+
+const STEP = 0.5; // of the range, per press of + or −
+
+function options(count) {
+  const numbers = Array.from({ length: count }, (_, index) => el('option', { value: index }, String(index)));
+  const all = ['mean', 'max'].map((value) => el('option', { value }, t(`head.all_${value}`)));
+  return [...numbers, ...all];
+}
+
+const readIndex = (text) => (/^\d+$/.test(text) ? Number(text) : text);
+
+/** The score of the head that stands out most above its chance level. */
+function leading(state) {
+  const { layer, head } = shownHead(state);
+  const found = state.heads.list.find((entry) => entry.layer === layer && entry.head === head);
+  const scores = Object.entries(found?.scores ?? {}).filter(([, score]) => score && score.score !== null);
+  scores.sort(([, one], [, other]) => (other.corrected ?? other.score) - (one.corrected ?? one.score));
+  return scores[0] ? { name: scores[0][0], ...scores[0][1] } : null;
+}
+
+function scoreText(score) {
+  if (!score) return [];
+  return [el('b', {}, `${t(`score.${score.name}`)} ${score.score.toFixed(2)}`),
+    typeof score.chance === 'number' ? el('span', { class: 'aside' }, ` ${t('score.chance', { n: score.chance.toFixed(2) })}`) : null];
+}
+
+/** Says how many weights a cell of the heat map stands for. */
+export function poolingText(window) {
+  if (!window) return '';
+  if (!window.exact) return t('pooling.loading');
+  if (window.rowStep === 1 && window.colStep === 1) return t('pooling.one');
+  return t(`pooling.${window.pool}`, { rows: window.rowStep, cols: window.colStep });
+}
+
+/** Mounts the tools above the heat map. */
+export function mountHeadTools(root, store) {
+  const [site, layer, head] = ['site', 'layer', 'head'].map((name) => ref(root, name));
+  layer.addEventListener('change', () => store.emit('head', { layer: readIndex(layer.value) }));
+  head.addEventListener('change', () => store.emit('head', { head: readIndex(head.value) }));
+  site.addEventListener('change', () => store.emit('site', { site: site.value }));
+  mountSegments(ref(root, 'pool'), store, (state) => state.view.pool, (pool) => store.emit('pool', { pool }));
+  mountSegments(ref(root, 'scale'), store, (state) => state.view.scale, (scale) => store.emit('scale', { scale }));
+  ref(root, 'zoom-in').addEventListener('click', () => store.emit('zoom-by', { factor: STEP }));
+  ref(root, 'zoom-out').addEventListener('click', () => store.emit('zoom-by', { factor: 1 / STEP }));
+  ref(root, 'zoom-all').addEventListener('click', () => store.emit('zoom-out'));
+
+  let built = null;
+  store.subscribe(['run', 'view', 'preview'], (state) => {
+    const summary = finished(state);
+    const shown = siteOf(state);
+    if (!summary || !shown) return;
+    const key = `${summary.id}|${shown.site}`;
+    if (key !== built) {
+      built = key;
+      fill(layer, options(shown.n_layers));
+      fill(head, options(shown.n_heads));
+      fill(site, summary.sites.map(({ site: name }) => el('option', { value: name }, name)));
+      ref(root, 'site-label').hidden = summary.sites.length < 2;
+    }
+    const chosen = shownHead(state);
+    layer.value = String(chosen.layer);
+    head.value = String(chosen.head);
+    site.value = shown.site;
+    ref(root, 'head-top').classList.toggle('is-preview', state.preview !== null);
+    const whole = state.view.rows === null && state.view.cols === null;
+    ref(root, 'zoom-out').disabled = whole;
+    ref(root, 'zoom-all').disabled = whole;
+  });
+  store.subscribe(['heads', 'view', 'preview', 'run'], (state) => fill(ref(root, 'score'), scoreText(leading(state))));
+  store.subscribe(['map'], ({ map }) => {
+    ref(root, 'pooling').textContent = poolingText(map.window);
+  });
+}

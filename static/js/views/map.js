@@ -1,0 +1,115 @@
+/**
+ * The chosen head as a Plotly heat map that sharpens on zoom. Draws only the window of the head and range now wanted,
+ * so nothing stale stays. Listens to map, run, view, preview, cursor, scheme, plotlyWanted; emits cursor, token, zoom….
+ */
+
+import { perFrame, ref } from '../dom.js';
+import { readInk } from '../ink.js';
+import { layoutOf, traceOf } from '../map-figure.js';
+import { placeMap, rectOf } from '../map-geometry.js';
+import { hidesCells } from '../masks.js';
+import { draw, loadPlotly } from '../plotly.js';
+import { finished, mapKey, maskOf, runTokens, shownHead, shownRange, siteOf } from '../select.js';
+import { cellAt } from '../window.js';
+import { listenToPointer } from './map-pointer.js';
+
+const TOUCH = matchMedia('(pointer: coarse)');
+
+function setBox(node, box) {
+  node.hidden = !box;
+  if (!box) return;
+  node.style.transform = `translate(${box.x}px, ${box.y}px)`;
+  node.style.width = `${box.width}px`;
+  node.style.height = `${box.height}px`;
+}
+
+/** Mounts the heat map. */
+export function mountMap(root, store) {
+  const figure = ref(root, 'figure');
+  const plot = ref(root, 'plot');
+  const hatch = ref(root, 'hatch');
+  let plotly = null;
+  let place = null;
+  let listening = false;
+
+  function clear() {
+    place = null;
+    plot.hidden = true;
+    setBox(hatch, null);
+    mark(store.state);
+  }
+
+  async function redraw() {
+    const { state } = store;
+    const window = state.map.key === mapKey(state) ? state.map.window : null;
+    if (!plotly || !finished(state) || !window) {
+      clear();
+      return;
+    }
+    const size = { width: figure.clientWidth, height: figure.clientHeight };
+    if (size.width < 60 || size.height < 60) return;
+    const { rows, cols } = shownRange(state);
+    place = placeMap(size.width, size.height, rows, cols);
+    const ink = readInk();
+    const tokens = runTokens(state);
+    plot.hidden = false;
+    setBox(hatch, hidesCells(maskOf(siteOf(state), shownHead(state).layer)) ? { x: place.left, y: place.top, width: place.width, height: place.height } : null);
+    const trace = traceOf(window, place, state.scheme, state.view.scale);
+    await draw(plotly, plot, [trace], layoutOf(place, size, tokens, tokens, ink, TOUCH.matches ? false : 'zoom'));
+    plot.dataset.key = state.map.key;
+    plot.dataset.exact = String(window.exact);
+    listen();
+    mark(store.state);
+  }
+
+  function listen() {
+    if (listening) return;
+    listening = true;
+    plot.on('plotly_relayout', (change) => {
+      const ranges = ['xaxis.range[0]', 'xaxis.range[1]', 'yaxis.range[1]', 'yaxis.range[0]'].map((name) => change[name]);
+      if (!place || ranges[0] === undefined) return;
+      const inner = ([from, to]) => [Math.floor(Math.min(from, to) + 0.5), Math.ceil(Math.max(from, to) + 0.5)];
+      const whole = shownRange(store.state);
+      store.emit('zoom', {
+        cols: inner([ranges[0], ranges[1]]),
+        rows: ranges[2] === undefined ? whole.rows : inner([ranges[2], ranges[3]]),
+      });
+      again(); // the range may be the same as before, which changes no state but must undo Plotly's own
+    });
+    plot.on('plotly_doubleclick', () => store.emit('zoom-out'));
+  }
+
+  function mark({ cursor, view, map }) {
+    const chosen = ref(root, 'mark-chosen');
+    const lines = [ref(root, 'mark-row'), ref(root, 'mark-col')];
+    if (!place) {
+      for (const node of [chosen, ...lines]) node.hidden = true;
+      return;
+    }
+    const { rows, cols } = place;
+    const token = view.token === null ? null : [view.token, view.token + 1];
+    setBox(chosen, token && (view.dir === 'row' ? rectOf(place, token, cols) : rectOf(place, rows, token)));
+    const cell = cursor && map.window ? cellAt(map.window, cursor.row, cursor.col) : null;
+    setBox(lines[0], cell && rectOf(place, cell.rows, cols));
+    setBox(lines[1], cell && rectOf(place, rows, cell.cols));
+  }
+
+  const again = perFrame(redraw);
+  store.subscribe(['map', 'scheme', 'run'], again);
+  store.subscribe(['view'], (state, before) => before.view?.scale !== state.view.scale && again());
+  store.subscribe(['cursor', 'view', 'map'], mark);
+  store.subscribe(['run', 'view', 'preview'], (state) => {
+    if (state.map.key !== mapKey(state)) clear();
+  });
+  store.subscribe(['plotlyWanted'], async ({ plotlyWanted }) => {
+    if (plotlyWanted !== true || plotly) return;
+    try {
+      plotly = await loadPlotly(document.documentElement.dataset.plotly);
+      again();
+    } catch {
+      store.set({ plotlyWanted: 'failed' });
+    }
+  });
+  new ResizeObserver(again).observe(figure);
+  listenToPointer(figure, store, () => place);
+}

@@ -1,0 +1,88 @@
+/** What the overview and the head show while there is no picture: empty, queued, running, failed. Listens to run, overview; emits cancel. */
+
+import { el, fill, ref } from '../dom.js';
+import { errorText } from '../errors.js';
+import { t, whole } from '../i18n.js';
+import { finished } from '../select.js';
+
+const percent = (done, total) => Math.round((100 * done) / total);
+
+/** The stage in words, with how far it is; `share` is 0…1 or null where unknown. */
+function stageOf({ phase, progress }) {
+  if (phase === 'submitting' || !progress) return { words: t('progress.starting'), share: null };
+  const { stage, done, total, queue_position: place } = progress;
+  const share = total ? done / total : null;
+  if (stage === 'queued') return { words: place ? t('progress.queued', { n: whole(place) }) : t('progress.next'), share: null };
+  if (stage === 'preparing') return { words: total ? t('progress.preparing_share', { n: percent(done, total) }) : t('progress.preparing'), share };
+  if (stage === 'forward') return { words: t('progress.forward', { done: whole(done), total: whole(total) }), share };
+  return { words: t(`progress.${stage}`), share };
+}
+
+function progressBox(run, store) {
+  const { words, share } = stageOf(run);
+  const bar = el('progress', { class: 'progress', max: 1, value: share, 'aria-label': words });
+  return el('div', { class: 'state-box' }, el('p', { role: 'status' }, words), bar,
+    el('button', { type: 'button', class: 'small-button', onclick: () => store.emit('cancel') }, t('run.cancel')));
+}
+
+function emptyBox() {
+  const drawing = el('div', { class: 'empty-picture', 'aria-hidden': 'true' }, Array.from({ length: 36 }, (_, at) =>
+    el('span', { class: at % 6 > Math.floor(at / 6) ? 'is-masked' : '' })));
+  return el('div', { class: 'state-box' }, drawing, el('p', { class: 'state-title' }, t('empty.title')), el('p', {}, t('empty.how')));
+}
+
+function overviewBox(state, store) {
+  const { run, overview } = state;
+  if (run.phase === 'submitting' || run.phase === 'active') return progressBox(run, store);
+  if (run.phase === 'cancelled') return el('div', { class: 'state-box' }, el('p', {}, t('empty.cancelled')));
+  if (run.phase === 'failed' || run.phase === 'gone') return el('div', { class: 'state-box' }, el('p', {}, t(`empty.${run.phase}`)));
+  if (run.phase === 'empty') return emptyBox();
+  if (overview.status === 'error') return el('div', { class: 'state-box' }, el('p', {}, errorText(overview.error)));
+  if (overview.status !== 'ready' && !overview.cells) return el('div', { class: 'state-box' }, el('p', { role: 'status' }, t('overview.loading')));
+  return null;
+}
+
+/** The map's own state: what covers the figure; null where the picture speaks for itself. */
+function headBox(state, store) {
+  const { map } = state;
+  if (!finished(state)) return null;
+  if (map.status === 'error') {
+    return el('div', { class: 'state-box' }, el('p', { role: 'alert' }, errorText(map.error)),
+      el('button', { type: 'button', class: 'small-button', onclick: () => store.emit('retry-map') }, t('run.again')));
+  }
+  if (state.plotlyWanted === 'failed') return el('div', { class: 'state-box' }, el('p', { role: 'alert' }, t('figure.no_plotly')));
+  if (map.status === 'loading' && !map.window) return el('div', { class: 'state-box' }, el('p', { role: 'status' }, t('figure.loading')));
+  return null;
+}
+
+/** Mounts both drawn states. */
+export function mountOverviewState(root, store) {
+  const overview = ref(root, 'overview-state');
+  const head = ref(root, 'head-state');
+  const parts = ['head-top', 'head-tools', 'foot', 'top', 'from-zero'].map((name) => ref(root, name));
+  const section = head.closest('section');
+  let progress = null;
+
+  store.subscribe(['run', 'overview'], (state) => {
+    const box = overviewBox(state, store);
+    const stage = state.run.phase === 'active' ? stageOf(state.run) : null;
+    const bar = overview.querySelector('progress');
+    if (stage && bar && progress === state.run.id) { // keep the elements, so that focus stays on the cancel button
+      overview.querySelector('p').textContent = stage.words;
+      if (stage.share === null) bar.removeAttribute('value');
+      else bar.value = stage.share;
+      return;
+    }
+    progress = state.run.phase === 'active' ? state.run.id : null;
+    overview.hidden = !box;
+    fill(overview, box);
+  });
+  store.subscribe(['run', 'map', 'plotlyWanted'], (state) => {
+    const box = headBox(state, store);
+    head.hidden = !box;
+    fill(head, box);
+    const shown = finished(state) !== null;
+    section.classList.toggle('is-empty', !shown);
+    for (const part of parts) part.hidden = !shown;
+  });
+}

@@ -1,0 +1,64 @@
+/**
+ * The correctness card in words, and its failures on the pictures themselves.
+ * Listens to run; emits check. Green and red live here only; each sign has its word beside it.
+ */
+
+import { el, fill, ref } from '../dom.js';
+import { errorText } from '../errors.js';
+import { figure, has, t } from '../i18n.js';
+import { finished } from '../select.js';
+import { noteOf } from './models.js';
+
+const SIGNS = { pass: '✓', fail: '✗', not_compared: '–', info: 'i' };
+
+const nameOf = (check) => (has(`check.${check.id}`) ? t(`check.${check.id}`) : check.id);
+
+function valueOf(check) {
+  if (check.status === 'not_compared') return t('trust.not_compared');
+  if (typeof check.value === 'string' && has(`check.value.${check.value}`)) return t(`check.value.${check.value}`);
+  const bound = check.status === 'fail' && check.bound !== null ? ` ${t('trust.bound', { bound: figure(check.bound) })}` : '';
+  return `${figure(check.value)}${bound}`;
+}
+
+function line(check) {
+  const explained = has(`check.${check.id}.why`) ? t(`check.${check.id}.why`) : null;
+  return el('li', { class: `check is-${check.status}`, title: explained },
+    el('span', { class: 'sign', 'aria-hidden': 'true' }, SIGNS[check.status] ?? ''),
+    el('span', { class: 'check-name' }, el('span', { class: 'visually-hidden' }, `${t(`trust.status.${check.status}`)}: `), nameOf(check)),
+    el('span', { class: 'check-value' }, valueOf(check)));
+}
+
+function compareLine(run, store) {
+  const words = run.checking ? t('trust.comparing') : t('trust.compare');
+  return el('li', { class: 'check-action' },
+    el('button', { type: 'button', class: 'small-button', disabled: run.checking, onclick: () => store.emit('check') }, words),
+    run.checkError ? el('span', { class: 'fine' }, errorText(run.checkError)) : null);
+}
+
+function banner(card) {
+  const failed = card.checks.filter((check) => check.status === 'fail').map(nameOf);
+  return failed.length ? t('trust.banner', { checks: failed.join(t('list.comma')) }) : null;
+}
+
+/** Mounts the card and both banners. */
+export function mountTrust(root, store) {
+  const section = ref(root, 'checks').closest('section');
+  const banners = [ref(root, 'banner'), ref(root, 'head-banner')];
+  store.subscribe(['run'], (state) => {
+    const summary = finished(state);
+    const card = summary?.card ?? null;
+    section.hidden = !card;
+    const warning = card ? banner(card) : null;
+    for (const node of banners) {
+      node.hidden = !warning;
+      fill(node, warning);
+    }
+    if (!card) return;
+    const verdict = ref(root, 'verdict');
+    verdict.textContent = t(`trust.verdict.${card.verdict}`);
+    verdict.className = `verdict is-${card.verdict}`;
+    const open = card.checks.some((check) => check.status === 'not_compared');
+    fill(ref(root, 'checks'), card.checks.map(line), open ? compareLine(state.run, store) : null);
+    ref(root, 'model-note').textContent = noteOf(summary.model) ?? '';
+  });
+}
