@@ -87,7 +87,7 @@ def _wants_page(request: Request) -> bool:
     return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api")
 
 
-def _on_domain_error(request: Request, error: Exception) -> Response:
+def _on_domain_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, domain.DomainError)
     headers = {"Retry-After": str(error.retry_after_s)} if isinstance(error, domain.QueueFull) else None
     return error_response(STATUS[type(error)], error.code, error.message, error.details, headers)

@@ -15,7 +15,6 @@ from app import errors
 from app.dependencies import Services
 from app.middleware import Gate, LastResort
 from app.routes import attention, health, models, pages, runs, weights
-from app.services.identity import load_key
 from app.services.jobs import JobQueue
 from app.services.ports import Models, ReadCapture
 from app.services.runs import FORMAT_VERSION, RunService
@@ -31,14 +30,13 @@ def create_app(
 ) -> FastAPI:
     """The application. Tests hand in a catalogue of fakes and the reader of their captures."""
     settings = settings or Settings()
-    services, queue, store = _services(settings, catalogue, read_capture)
+    services = _services(settings, catalogue, read_capture)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         if settings.torch_threads:
             torch.set_num_threads(settings.torch_threads)
-        store.start()
-        queue.start()
+        services.runs.start()
         yield
         services.runs.close()
         services.threads.shutdown(wait=False, cancel_futures=True)
@@ -62,13 +60,10 @@ def create_app(
     return app
 
 
-def _services(
-    settings: Settings, catalogue: Models | None, read_capture: ReadCapture | None
-) -> tuple[Services, JobQueue, RunStore]:
+def _services(settings: Settings, catalogue: Models | None, read_capture: ReadCapture | None) -> Services:
     """Everything that lives as long as the application; nothing is started yet."""
     if catalogue is None or read_capture is None:
         raise NotImplementedError("the real catalogue")
-    key = load_key(settings.data_dir)
     store = RunStore(
         settings.data_dir / "runs",
         limit_bytes=settings.store_bytes,
@@ -77,6 +72,6 @@ def _services(
         read_capture=read_capture,
     )
     queue = JobQueue(settings.queue_limit, time.perf_counter, store.wait_for_room)
-    service = RunService(catalogue, store, queue, key)
+    service = RunService(catalogue, store, queue, settings.data_dir)
     threads = ThreadPoolExecutor(WAITING_THREADS, thread_name_prefix="waiting")
-    return Services(settings, catalogue, service, threads), queue, store
+    return Services(settings, catalogue, service, threads)

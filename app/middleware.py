@@ -1,4 +1,4 @@
-"""What every request passes: a request id and its log line, security headers, the Host check, JSON only, a limit on the body.
+"""What every request passes: an id and a log line, security headers, the Host check, JSON only, a limit on the body.
 
 Plain ASGI. No line of a log holds a path, a query or a body: only the route's pattern, since paths carry run ids.
 """
@@ -49,12 +49,13 @@ SECURITY_HEADERS = {
 
 
 class LastResort:
-    """Outermost: gives each request an id, logs one line, and turns an unforeseen error into a 500 that says nothing else."""
+    """Outermost: gives each request an id and one log line; an unforeseen error becomes a 500 with that id alone."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -94,7 +95,7 @@ def _origin(error: BaseException) -> str:
 
 
 class Gate:
-    """Refuses foreign hosts (DNS rebinding), bodies that are not JSON (forms of other sites), and bodies that are too large."""
+    """Refuses foreign hosts (DNS rebinding), bodies that are not JSON (other sites' forms), and bodies too large."""
 
     def __init__(self, app: ASGIApp, *, allowed_hosts: Collection[str], max_body_bytes: int) -> None:
         self.app = app
@@ -102,6 +103,7 @@ class Gate:
         self.max_body_bytes = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

@@ -68,8 +68,8 @@ class ErrorAnswer(_Answer):
     error: ErrorBody
 
 
-class ModelInfo(_Answer):
-    """One model of the catalogue; what is unknown before a download is null."""
+class _ModelFacts(_Answer):
+    """What is unknown before a download is null."""
 
     id: str
     name: str
@@ -79,14 +79,19 @@ class ModelInfo(_Answer):
     n_heads: int | None
     n_kv_heads: int | None
     max_tokens: int | None
+    revision: str | None
+    weight_precision: str | None
+    note: str | None
+
+
+class ModelInfo(_ModelFacts):
+    """One model of the catalogue."""
+
     state: Literal["ready", "preparing", "needs_download", "unavailable"]
     reason: str | None
     progress: float | None
     source: str | None
     licence: str | None
-    revision: str | None
-    weight_precision: str | None
-    note: str | None
 
 
 class ModelList(_Answer):
@@ -128,22 +133,11 @@ class Tokens(_Answer):
     tokens: list[Token]
 
 
-class RunModel(_Answer):
-    """The model of a run."""
+class RunModel(_ModelFacts):
+    """The model of a run, with the arithmetic and the code that ran it."""
 
-    id: str
-    name: str
-    family: str | None
-    kind: Kind | None
-    n_layers: int | None
-    n_heads: int | None
-    n_kv_heads: int | None
-    max_tokens: int | None
     dtype: str | None
     implementation: str | None
-    revision: str | None
-    weight_precision: str | None
-    note: str | None
 
 
 class RunOptions(_Answer):

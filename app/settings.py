@@ -1,6 +1,6 @@
-"""Every setting of the service: type, unit, default, help. Read from the environment when `create_app` asks, never at import.
+"""Every setting of the service: type, unit, default, help. Read when `create_app` asks, never at import.
 
-The table in the README is tested against this class. It does not know what the settings are used for beyond their help text.
+The table in the README is tested against this class. What the settings are used for is known elsewhere.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m tests.fake_server --port N`: the real application over the fake model, for work on the page and for tests."""
+"""`python -m tests.fake_server --port N`: the real application over the fake model, for the page and for tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import uvicorn
 
 from app.main import create_app
 from app.settings import Settings
-from tests.fakes import FakeModel, FakeModels, read_fake_capture
+from tests.fake_capture import read_fake_capture
+from tests.fakes import FakeModel, FakeModels
 
 
 def main() -> None:

@@ -38,7 +38,7 @@ def tagged(content: bytes, tag: str, media_type: str = JSON, **headers: str) -> 
     return Response(content, media_type=media_type, headers={**_headers(tag), **named})
 
 
-def json_bytes(value: Any) -> bytes:
+def json_bytes(value: object) -> bytes:
     """JSON in UTF-8; NaN and infinities become null."""
     return to_json(value, inf_nan_mode="null")
 

@@ -22,7 +22,7 @@ router = APIRouter(prefix="/api", tags=["runs"])
 
 @router.post("/attention", response_model=schemas.Attention, responses=responses(400, 404, 409, 413, 415, 422, 503))
 async def attention(body: schemas.AttentionRequest, request: Request, services: Everything) -> Response:
-    """Weights of the named layers and heads as nested lists [layer][head][query][key]; refuses more than a stated number."""
+    """Weights of the named layers and heads as nested lists [layer][head][query][key], up to a stated number."""
     await services.in_thread(lambda: _refuse_if_large(body, services))
     run = await services.in_thread(lambda: services.runs.submit(RunRequest(body.model, body.text), wanted=False))
     await wait_for(run, request, services)

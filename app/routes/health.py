@@ -1,4 +1,4 @@
-"""Liveness and readiness."""
+"""Whether the process lives and whether runs can be made."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
 from fastapi.sse import EventSourceResponse, ServerSentEvent
@@ -38,7 +38,7 @@ async def _download(model_id: str, services: Everything) -> Iterator[Mapping[str
 
 @router.get("/models/{model_id:path}/events", response_class=EventSourceResponse, responses=responses(404, 409))
 async def follow_download(
-    services: Everything, events: Iterator[Mapping[str, Any]] = Depends(_download)
+    services: Everything, events: Annotated[Iterator[Mapping[str, Any]], Depends(_download)]
 ) -> AsyncIterator[ServerSentEvent]:
     """Server-sent progress of a download, to its end."""
     while (event := await services.in_thread(lambda: next(events, None))) is not None:

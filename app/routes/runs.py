@@ -32,7 +32,7 @@ router = APIRouter(prefix="/api/runs", tags=["runs"])
 async def create_run(
     body: schemas.RunRequest, request: Request, services: Everything, prefer: Annotated[str, Header()] = ""
 ) -> Response:
-    """Make a run and answer once it is done; with `Prefer: respond-async` answer at once. The same request is the same run."""
+    """Make a run; answer once it is done, or at once with `Prefer: respond-async`. The same request is the same run."""
     respond_async = "respond-async" in prefer.lower()
     options = Options(body.truncate, body.add_special_tokens)
     asked = RunRequest(body.model, body.text, options, body.implementation)
@@ -83,7 +83,7 @@ def _existing(run_id: str, runs: Runs) -> LiveRun:
 
 @router.get("/{run_id}/events", response_class=EventSourceResponse, responses=responses(404))
 async def follow_run(run: Annotated[LiveRun, Depends(_existing)]) -> AsyncIterator[ServerSentEvent]:
-    """Server-sent events: `progress` with the present state at once, then `done`, `failed` or `cancelled`. Closing cancels nothing."""
+    """Server-sent `progress`, at once and at changes, then `done`, `failed` or `cancelled`. Closing cancels nothing."""
     async for record in run.changes():
         state = record.as_dict()
         if not run.over or not record.finished:

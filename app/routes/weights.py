@@ -40,7 +40,7 @@ Finished = Annotated[Stored, Depends(_finished)]
 
 @router.get("/heads", response_model=schemas.Heads, responses=REFUSALS)
 def read_heads(run: Finished, request: Request, site: Site = None) -> Response:
-    """Figures of every head: how much it looks at the previous token, itself and the first one, and how widely it looks."""
+    """Figures of every head: weight on the previous token, itself and the first one, and how widely it looks."""
     record, capture = run
     tag = run_tag(request, record)
     if (answer := unchanged(request, tag)) is not None:
@@ -70,7 +70,7 @@ def read_overview(
     request: Request,
     site: Site = None,
     pool: schemas.Pool = "max",
-    form: Annotated[Literal["npy"], Query(alias="format")] = "npy",
+    _form: Annotated[Literal["npy"], Query(alias="format")] = "npy",
 ) -> Response:
     """One small pooled picture of every head: (n_layers, n_heads, rows, columns)."""
     record, capture = run

@@ -155,7 +155,8 @@ class RunTooLarge(DomainError):
 
     def __init__(self, needed: int, limit: int) -> None:
         super().__init__(
-            f"This run needs {needed} bytes and the store holds {limit}. Use a shorter text, or raise EVERYHEAD_STORE_BYTES.",
+            f"This run needs {needed} bytes and the store holds {limit}. Use a shorter text, or raise "
+            "EVERYHEAD_STORE_BYTES.",
             needed=needed,
             limit=limit,
         )
@@ -168,8 +169,8 @@ class TooManyWeights(DomainError):
 
     def __init__(self, weights: int, limit: int) -> None:
         super().__init__(
-            f"This answer would hold {weights} weights; the limit is {limit}. Name fewer layers and heads, or make a run "
-            "(POST /api/runs) and read its overview and windows.",
+            f"This answer would hold {weights} weights; the limit is {limit}. Name fewer layers and heads, or make "
+            "a run (POST /api/runs) and read its overview and windows.",
             weights=weights,
             limit=limit,
             use=["POST /api/runs", "GET /api/runs/{id}/overview", "GET /api/runs/{id}/weights"],

@@ -1,4 +1,6 @@
-"""Run ids: a keyed hash of everything that decides a run's result. Without the key, which never leaves the data folder, no id can be guessed.
+"""Run ids: a keyed hash of everything that decides a run's result.
+
+The key stays in the data folder, so that no id can be guessed.
 
 The same request gives the same id; a change of the model's revision or of the stored format gives another.
 """

@@ -93,7 +93,11 @@ class LiveRun:
     async def changes(self) -> AsyncIterator[RunRecord]:
         """The present state at once, then each later one; ends when it is over. Quick changes are merged."""
         loop, changed = asyncio.get_running_loop(), asyncio.Event()
-        end = self.listen(lambda: loop.call_soon_threadsafe(changed.set))
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(changed.set)
+
+        end = self.listen(wake)
         try:
             while True:
                 changed.clear()

@@ -1,4 +1,4 @@
-"""Runs: from a request to a stored capture. The same request is one run, however often and from wherever it is asked for.
+"""Runs: from a request to a stored capture. The same request is one run, however often it is asked for.
 
 It knows nothing of HTTP, and of models only what `models/protocol.py` says.
 """
@@ -6,10 +6,10 @@ It knows nothing of HTTP, and of models only what `models/protocol.py` says.
 from __future__ import annotations
 
 import threading
-import time
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 
 from app.services.compute import Compute, model_facts
 from app.services.errors import (
@@ -23,7 +23,7 @@ from app.services.errors import (
     RunNotFinished,
     TextEmpty,
 )
-from app.services.identity import run_id
+from app.services.identity import load_key, run_id
 from app.services.jobs import JobQueue
 from app.services.live import LiveRun, finished_run
 from app.services.ports import ModelEntry, Models
@@ -43,19 +43,26 @@ class RunRequest:
 
     model: str
     text: str
-    options: Options = Options()
+    options: Options = field(default_factory=Options)
     implementation: str | None = None
 
 
 class RunService:
     """Submit a run, follow it, read it, forget it. Every method may be called from any thread."""
 
-    def __init__(self, models: Models, store: RunStore, queue: JobQueue, key: bytes) -> None:
-        self._models, self._store, self._queue, self._key = models, store, queue, key
+    def __init__(self, models: Models, store: RunStore, queue: JobQueue, data_dir: Path) -> None:
+        self._models, self._store, self._queue, self._data_dir = models, store, queue, data_dir
+        self._key = b""
         self._compute = Compute(models, store.limit_bytes)
         self._lock = threading.Lock()
         self._live: OrderedDict[str, LiveRun] = OrderedDict()  # unfinished, failed, cancelled
         self._checks: dict[str, LiveRun] = {}
+
+    def start(self) -> None:
+        """Read the id key and what is stored, and start working. Nothing touches the disk before."""
+        self._key = load_key(self._data_dir)
+        self._store.start()
+        self._queue.start()
 
     def submit(self, request: RunRequest, *, wanted: bool) -> LiveRun:
         """The run of this request, queued if it is not there yet. With `wanted` it needs nobody to wait for it.
@@ -115,7 +122,7 @@ class RunService:
         return stored
 
     def delete(self, identity: str) -> str:
-        """Cancel an unfinished run unless somebody waits for it; forget any other. Returns which of the two, or `kept`."""
+        """Cancel an unfinished run unless somebody waits; forget any other. Says cancelled, kept or forgotten."""
         with self._lock:
             live = self._live.get(identity)
             if live is not None and live.over:

@@ -1,11 +1,12 @@
 """Finished runs on disk: one folder per run with summary.json and capture.safetensors.
 
-Written behind the answer by one thread, whole or not at all; found again after a restart; bounded in bytes, least recently used
-first out. It knows nothing of models or HTTP; how a capture is read back is handed in.
+Written behind the answer by one thread, whole or not at all; found again after a restart; bounded in bytes,
+least recently used first out. It knows nothing of models or HTTP; how a capture is read back is handed in.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -39,7 +40,7 @@ class RunStore:
         self, folder: Path, *, limit_bytes: int, backlog_bytes: int, format_version: int, read_capture: ReadCapture
     ) -> None:
         self.limit_bytes = limit_bytes
-        self._folder = private_folder(folder)
+        self._folder = folder
         self._backlog_bytes = backlog_bytes
         self._format_version = format_version
         self._read_capture = read_capture
@@ -52,6 +53,7 @@ class RunStore:
 
     def start(self) -> None:
         """Remove what an earlier process left half-written, count what is there, and start writing."""
+        private_folder(self._folder)
         for leftover in self._folder.glob(f"{PARTIAL}*"):
             shutil.rmtree(leftover, ignore_errors=True)
         folders = [path for path in self._folder.iterdir() if is_run_id(path.name) and (path / SUMMARY).is_file()]
@@ -124,10 +126,8 @@ class RunStore:
             if run_id not in self._sizes:
                 return
             self._sizes.move_to_end(run_id)
-        try:
+        with contextlib.suppress(FileNotFoundError):
             os.utime(self._folder / run_id)
-        except FileNotFoundError:
-            pass
 
     def _keep_open(self, stored: Stored) -> None:
         with self._changed:
