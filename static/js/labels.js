@@ -39,8 +39,9 @@ export function tickText(token, quietColour) {
   return out;
 }
 
-/** Whole-text offsets are in code points; JavaScript's strings are not. This cuts by code points. */
-export function codePoints(text) {
-  const points = Array.from(text);
-  return (start, end) => points.slice(start, end).join('');
+/** How many letters wide the tick text is; East Asian characters and emoji count twice. */
+export function labelWidth(token) {
+  let width = 0;
+  for (const character of labelText(token)) width += character.codePointAt(0) > 0x2e7f ? 2 : 1;
+  return Math.min(width, LONGEST);
 }

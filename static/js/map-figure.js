@@ -1,11 +1,10 @@
 /** The heat map as Plotly's data and layout: integer axes, escaped tick text, one fixed colour scale. Pure. */
 
-import { tickText } from './labels.js';
+import { labelWidth, tickText } from './labels.js';
 import { plotlyScale } from './ramp.js';
 import { placement } from './window.js';
 
 const LABEL_ROOM = 13; // px that one label needs across its line
-const GAP_FROM = 12; // px of a cell from which cells are drawn apart
 
 /** Indices to label: as many as fit without touching. */
 function labelled([from, to], pixels) {
@@ -24,11 +23,16 @@ function axis(range, pixels, tokens, ink) {
   };
 }
 
+/** Letters of the longest label down and across, so that the margins fit. */
+export function longestLabels(tokens, rows, cols) {
+  const longest = ([from, to]) => tokens.slice(from, to).reduce((most, token) => Math.max(most, labelWidth(token)), 2);
+  return { rows: longest(rows), cols: longest(cols) };
+}
+
 /** Plotly's trace for a window. */
-export function traceOf(window, place, scheme, scale) {
-  const gap = window.rowStep === 1 && place.cell >= GAP_FROM ? 1 : 0;
+export function traceOf(window, scheme, scale) {
   return {
-    type: 'heatmap', z: window.z, ...placement(window), zmin: 0, zmax: 1, zauto: false, zsmooth: false, xgap: gap, ygap: gap,
+    type: 'heatmap', z: window.z, ...placement(window), zmin: 0, zmax: 1, zauto: false, zsmooth: false,
     colorscale: plotlyScale(scheme, scale), showscale: false, hoverinfo: 'skip', connectgaps: false, hoverongaps: false,
   };
 }

@@ -1,12 +1,21 @@
 /** Where cells of the heat map lie in its figure, in CSS pixels. Pure. */
 
-export const MARGIN = Object.freeze({ left: 92, right: 8, top: 6, bottom: 84 });
-const MARGIN_SMALL = Object.freeze({ left: 64, right: 4, top: 4, bottom: 66 });
-const SMALL = 460; // px of the figure's width below which labels get less room
+const RIGHT = 6;
+const TOP = 4;
+const LETTER = 6.4; // px of a label's letter, on average
+const SLANT = 0.87; // sin 60°, the slant of the labels below
 
-/** The plot's rectangle in a figure of this size, for these ranges: cells are square. */
-export function placeMap(width, height, rows, cols) {
-  const margin = width < SMALL ? MARGIN_SMALL : MARGIN;
+/** Room for labels of so many letters beside and below. */
+function marginFor({ rows, cols }) {
+  return {
+    left: Math.round(12 + rows * LETTER), right: RIGHT, top: TOP,
+    bottom: Math.round(18 + cols * LETTER * SLANT),
+  };
+}
+
+/** The plot's rectangle in a figure of this size, for these ranges and labels of so many letters: cells are square. */
+export function placeMap({ width, height }, rows, cols, letters) {
+  const margin = marginFor(letters);
   const down = rows[1] - rows[0];
   const across = cols[1] - cols[0];
   const cell = Math.max(0.02, Math.min((width - margin.left - margin.right) / across, (height - margin.top - margin.bottom) / down));

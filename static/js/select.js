@@ -30,11 +30,16 @@ export function shownRange(state) {
   };
 }
 
+/** What identifies the shown head and its pooling, whatever part of it is shown. */
+export function headKey(state) {
+  const { layer, head } = shownHead(state);
+  return [state.run.id, siteOf(state)?.site, layer, head, state.view.pool].join('|');
+}
+
 /** What identifies the heat map's picture: two equal keys are the same picture. */
 export function mapKey(state) {
-  const { layer, head } = shownHead(state);
   const { rows, cols } = shownRange(state);
-  return [state.run.id, siteOf(state)?.site, layer, head, rows.join(':'), cols.join(':'), state.view.pool].join('|');
+  return [headKey(state), rows.join(':'), cols.join(':')].join('|');
 }
 
 /** The token whose row or column is on the strip: the hovered one, else the chosen one; null for none. */
@@ -65,6 +70,3 @@ export function chosenModel(state) {
 export function isBusy(state) {
   return state.run.phase === 'submitting' || state.run.phase === 'active';
 }
-
-/** Keys of the state on which the shown head depends. */
-export const HEAD_KEYS = ['run', 'view', 'preview'];

@@ -29,6 +29,10 @@ export function fromTile(state) {
   };
 }
 
+/** Whether the window holds all of these ranges. */
+export const covers = (window, rows, cols) =>
+  window.rows[0] <= rows[0] && window.rows[1] >= rows[1] && window.cols[0] <= cols[0] && window.cols[1] >= cols[1];
+
 /** Index of the window's first cell along an axis with this start and step. */
 const firstCell = (start, step) => Math.floor(start / step);
 

@@ -4,8 +4,8 @@
  */
 
 import * as api from '../api.js';
-import { finished, mapKey, shownHead, shownRange, siteOf } from '../select.js';
-import { fromAnswer, fromTile } from '../window.js';
+import { finished, headKey, mapKey, shownHead, shownRange, siteOf } from '../select.js';
+import { covers, fromAnswer, fromTile } from '../window.js';
 
 const KEPT = 24; // windows remembered, so that walking back over heads asks nothing
 const MAX_CELLS = 65536;
@@ -17,10 +17,18 @@ export function controlWindows(store) {
   let wanted = null;
   let fetching = new AbortController();
   let timer = 0;
+  let latest = null; // the last exact window, which stands in for a zoom into it: {head, window}
 
   function remember(key, window) {
     cache.set(key, window);
     if (cache.size > KEPT) cache.delete(cache.keys().next().value);
+  }
+
+  /** The picture until the exact one arrives: the window one zooms into, else the head's tile. */
+  function standIn(state) {
+    const { rows, cols } = shownRange(state);
+    const holds = latest && latest.head === headKey(state) && covers(latest.window, rows, cols);
+    return holds ? { ...latest.window, exact: false } : fromTile(state);
   }
 
   async function load(key, request, id) {
@@ -28,7 +36,9 @@ export function controlWindows(store) {
     try {
       const window = fromAnswer(await api.getWindow(id, request, signal));
       remember(key, window);
-      if (wanted === key && !signal.aborted) store.set({ map: { status: 'ready', key, window, error: null } });
+      if (wanted !== key || signal.aborted) return;
+      latest = { head: headKey(store.state), window };
+      store.set({ map: { status: 'ready', key, window, error: null } });
     } catch (error) {
       if (wanted === key && !signal.aborted) store.set({ map: { status: 'error', key, window: null, error } });
     }
@@ -41,10 +51,10 @@ export function controlWindows(store) {
       return;
     }
     const key = mapKey(state);
-    const standIn = state.map.key === key && state.map.status === 'loading' && !state.map.window;
-    if (key === wanted && !(standIn && state.overview.status === 'ready')) return;
+    const waiting = state.map.key === key && state.map.status === 'loading' && !state.map.window;
+    if (key === wanted && !(waiting && state.overview.status === 'ready')) return;
     if (key !== wanted) begin(state, key);
-    else store.patch('map', { window: fromTile(state) });
+    else store.patch('map', { window: standIn(state) });
   }
 
   function begin(state, key) {
@@ -52,10 +62,11 @@ export function controlWindows(store) {
     wanted = key;
     const known = cache.get(key);
     if (known) {
+      latest = { head: headKey(state), window: known };
       store.set({ map: { status: 'ready', key, window: known, error: null } });
       return;
     }
-    store.set({ map: { status: 'loading', key, window: fromTile(state), error: null } });
+    store.set({ map: { status: 'loading', key, window: standIn(state), error: null } });
     fetching = new AbortController();
     const { pool } = state.view;
     const request = { site: siteOf(state).site, ...shownHead(state), ...shownRange(state), pool, maxCells: MAX_CELLS };

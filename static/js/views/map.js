@@ -5,7 +5,7 @@
 
 import { perFrame, ref } from '../dom.js';
 import { readInk } from '../ink.js';
-import { layoutOf, traceOf } from '../map-figure.js';
+import { layoutOf, longestLabels, traceOf } from '../map-figure.js';
 import { placeMap, rectOf } from '../map-geometry.js';
 import { hidesCells } from '../masks.js';
 import { draw, loadPlotly } from '../plotly.js';
@@ -49,12 +49,12 @@ export function mountMap(root, store) {
     const size = { width: figure.clientWidth, height: figure.clientHeight };
     if (size.width < 60 || size.height < 60) return;
     const { rows, cols } = shownRange(state);
-    place = placeMap(size.width, size.height, rows, cols);
-    const ink = readInk();
     const tokens = runTokens(state);
+    place = placeMap(size, rows, cols, longestLabels(tokens, rows, cols));
+    const ink = readInk();
     plot.hidden = false;
     setBox(hatch, hidesCells(maskOf(siteOf(state), shownHead(state).layer)) ? { x: place.left, y: place.top, width: place.width, height: place.height } : null);
-    const trace = traceOf(window, place, state.scheme, state.view.scale);
+    const trace = traceOf(window, state.scheme, state.view.scale);
     await draw(plotly, plot, [trace], layoutOf(place, size, tokens, tokens, ink, TOUCH.matches ? false : 'zoom'));
     plot.dataset.key = state.map.key;
     plot.dataset.exact = String(window.exact);

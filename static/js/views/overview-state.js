@@ -60,7 +60,7 @@ export function mountOverviewState(root, store) {
   const overview = ref(root, 'overview-state');
   const head = ref(root, 'head-state');
   const parts = ['head-top', 'head-tools', 'foot', 'top', 'from-zero'].map((name) => ref(root, name));
-  const section = head.closest('section');
+  const page = ref(root, 'page');
   let progress = null;
 
   store.subscribe(['run', 'overview'], (state) => {
@@ -82,7 +82,7 @@ export function mountOverviewState(root, store) {
     head.hidden = !box;
     fill(head, box);
     const shown = finished(state) !== null;
-    section.classList.toggle('is-empty', !shown);
+    page.classList.toggle('is-blank', !shown);
     for (const part of parts) part.hidden = !shown;
   });
 }

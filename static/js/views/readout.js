@@ -1,8 +1,8 @@
 /** The weight under the pointer in words: both tokens, their positions and the number. Listens to cursor, map, line, run. */
 
-import { el, fill, ref } from '../dom.js';
+import { el, fill, ref, tokenLabel } from '../dom.js';
 import { t, weightText, whole } from '../i18n.js';
-import { labelText } from '../labels.js';
+import { labelParts } from '../labels.js';
 import { mapKey, runTokens, finished } from '../select.js';
 import { cellAt } from '../window.js';
 
@@ -11,7 +11,7 @@ export function sentence(key, parts) {
   return t(key).split(/(\{\w+\})/).map((piece) => parts[piece.slice(1, -1)] ?? piece);
 }
 
-const named = (token, index) => [el('bdi', { class: 'read-token' }, labelText(token)), el('span', { class: 'aside' }, ` (${whole(index)})`)];
+const named = (token, index) => [el('span', { class: 'read-token' }, tokenLabel(labelParts(token))), el('span', { class: 'aside' }, ` (${whole(index)})`)];
 
 const span = ([from, to]) => (to - from === 1 ? whole(from) : `${whole(from)}–${whole(to - 1)}`);
 

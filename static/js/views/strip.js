@@ -3,9 +3,9 @@
  * Listens to run, line, hoverToken, cursor, view, scheme; emits token, hover-token, direction. One listener serves all tokens.
  */
 
-import { el, fill, perFrame, ref } from '../dom.js';
+import { fill, perFrame, ref, tokenLabel } from '../dom.js';
 import { t, whole, weightText } from '../i18n.js';
-import { labelText } from '../labels.js';
+import { labelParts, labelText } from '../labels.js';
 import { colourOf, needsInverse, stepOf } from '../ramp.js';
 import { runTokens, shownToken } from '../select.js';
 import { mountSegments } from './segments.js';
@@ -23,9 +23,9 @@ function tokenAt(event) {
 function heading(state) {
   const index = shownToken(state);
   const token = index === null ? null : runTokens(state)[index];
-  if (!token) return [];
+  if (!token) return [t(runTokens(state).length ? 'tokens.hint' : 'tokens.empty')];
   const [before, after = ''] = t(`tokens.what_${state.view.dir}`).split('{token}');
-  return ['· ', before, el('bdi', {}, labelText(token)), after];
+  return [before, tokenLabel(labelParts(token)), after];
 }
 
 /** Mounts the strip. */
@@ -98,7 +98,6 @@ export function mountStrip(root, store) {
     build(state);
     section.classList.toggle('is-empty', nodes.length === 0);
     ref(root, 'direction').hidden = nodes.length === 0;
-    ref(root, 'strip-foot').textContent = nodes.length ? t('tokens.hint') : t('tokens.empty');
   });
   store.subscribe(['run', 'line', 'scheme', 'view'], paint);
   store.subscribe(['run', 'view', 'hoverToken', 'cursor', 'line'], (state) => {
@@ -106,7 +105,7 @@ export function mountStrip(root, store) {
     mark('hovered', state.hoverToken);
     mark('query', state.cursor?.row ?? null);
     mark('key', state.cursor?.col ?? null);
-    fill(ref(root, 'strip-what'), heading(state));
+    fill(ref(root, 'strip-foot'), heading(state));
     const { line, hoverToken } = state;
     strip.title = hoverToken === null ? '' : hint(state, line, hoverToken);
   });
