@@ -1,0 +1,243 @@
+"""What a folder with a transformers checkpoint holds, read without loading a weight; and whether it may be used at all.
+
+Only safetensors, only code that transformers has itself, and no link that leads out of the folder. Knows nothing of
+where the folder came from, nor how a model is loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from transformers import AutoConfig, PretrainedConfig
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+)
+
+from models.errors import EngineError
+
+Kind = Literal["decoder", "encoder", "encoder-decoder"]
+
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model", "sentencepiece.bpe.model")
+MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors format itself
+DEFAULT_MAX_TOKENS = 2048  # for models with relative positions only, whose tokenizer states no limit either
+SANE_MAX_TOKENS = 10_000_000  # tokenizers without a limit say 10^30
+OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "roberta-prelayernorm", "data2vec-text")
+DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I8": "int8", "U8": "uint8"}
+
+
+class UnusableCheckpoint(EngineError):
+    """The folder cannot be used as a model. The message is the reason, fit to be shown."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What is known of a checkpoint from its configuration and the headers of its weights.
+
+    weight_precision  dtypes in which most values are stored, e.g. "bfloat16"
+    revision          changes whenever weights, configuration or tokenizer do
+    """
+
+    folder: Path
+    family: str
+    kind: Kind
+    n_layers: int | None
+    n_heads: int | None
+    n_kv_heads: int | None
+    max_tokens: int
+    weight_precision: str
+    revision: str
+
+
+def local_names(models_dir: Path) -> list[str]:
+    """Names of the sub-folders of models_dir that hold a config.json, sorted; [] if the folder cannot be read."""
+    try:
+        entries = sorted(models_dir.iterdir())
+    except OSError:
+        return []
+    return [entry.name for entry in entries if not entry.name.startswith(".") and (entry / "config.json").is_file()]
+
+
+def local_checkpoint(models_dir: Path, name: str) -> Checkpoint:
+    """The checkpoint in the direct sub-folder `name`. Raises UnusableCheckpoint, also for names that are paths."""
+    if not name or name in (".", "..") or any(mark in name for mark in "/\\\0"):
+        raise UnusableCheckpoint("a local model is named by a direct sub-folder of the models folder")
+    folder = models_dir / name
+    if not folder.is_dir():
+        raise UnusableCheckpoint("there is no such folder in the models folder")
+    if folder.resolve() != models_dir.resolve() / name:
+        raise UnusableCheckpoint("the folder is a link; copy the checkpoint into the models folder instead")
+    return read_checkpoint(folder, within=folder)
+
+
+def read_checkpoint(folder: Path, *, within: Path) -> Checkpoint:
+    """Describe the checkpoint in `folder`, whose files must all lie, links followed, under `within`.
+
+    Raises:  UnusableCheckpoint with the reason
+    """
+    try:
+        _require_inside(folder, within.resolve())
+        settings = _read_json(folder / "config.json")
+        if "auto_map" in settings or "auto_map" in _read_json(folder / "tokenizer_config.json", default={}):
+            raise UnusableCheckpoint("it needs Python code that comes with the checkpoint, which is never run")
+        weights = _weight_files(folder)
+        headers = {file.name: _header(file) for file in weights}
+        if not any((folder / name).is_file() for name in TOKENIZERS):
+            raise UnusableCheckpoint("it has no tokenizer")
+        config = _config(folder)
+        return _described(folder, config, headers)
+    except OSError as error:
+        raise UnusableCheckpoint(f"its files cannot be read ({error.strerror or type(error).__name__})") from error
+
+
+def kind_of(config: PretrainedConfig) -> Kind:
+    """Which of the three designs a configuration stands for."""
+    if config.is_encoder_decoder:
+        return "encoder-decoder"
+    architectures = config.architectures or []
+    if any(name.endswith(("ForCausalLM", "LMHeadModel", "DoubleHeadsModel")) for name in architectures):
+        return "decoder"
+    family = config.model_type
+    generates_only = family in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and family not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    return "decoder" if generates_only or getattr(config, "is_decoder", False) else "encoder"
+
+
+def max_tokens_of(config: PretrainedConfig, folder: Path) -> int:
+    """How many tokens the model reads: its positions, else the tokenizer's limit, else DEFAULT_MAX_TOKENS.
+
+    RoBERTa and its kin number positions from pad_token_id + 1, so that some of their table is never used.
+    """
+    text = config.get_text_config()
+    for name in ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len"):
+        limit = getattr(text, name, None)
+        if isinstance(limit, int) and limit > 0:
+            unused = (text.pad_token_id or 0) + 1 if text.model_type in OFFSET_POSITIONS else 0
+            return limit - unused
+    limit = _read_json(folder / "tokenizer_config.json", default={}).get("model_max_length")
+    return int(limit) if isinstance(limit, int) and 0 < limit < SANE_MAX_TOKENS else DEFAULT_MAX_TOKENS
+
+
+def _require_inside(folder: Path, root: Path) -> None:
+    """Refuse links out of `root`, in the folder and below it."""
+    for path in (folder, *folder.rglob("*")):
+        if not path.resolve().is_relative_to(root):
+            raise UnusableCheckpoint("it has a link that leads out of its folder")
+
+
+def _read_json(path: Path, default: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The object in a JSON file; `default` if there is no such file and a default is given."""
+    if default is not None and not path.is_file():
+        return default
+    if not path.is_file():
+        raise UnusableCheckpoint(f"it has no {path.name}")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UnusableCheckpoint(f"its {path.name} is not JSON") from error
+    if not isinstance(content, dict):
+        raise UnusableCheckpoint(f"its {path.name} is not a JSON object")
+    return content
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    """The safetensors files that make up the weights, all present."""
+    if (folder / WEIGHTS).is_file():
+        return [folder / WEIGHTS]
+    if (folder / INDEX).is_file():
+        table = _read_json(folder / INDEX).get("weight_map")
+        names = sorted({str(name) for name in table.values()}) if isinstance(table, dict) else []
+        if not names or any(Path(name).name != name for name in names):
+            raise UnusableCheckpoint(f"its {INDEX} does not name the weight files beside it")
+        if missing := [name for name in names if not (folder / name).is_file()]:
+            raise UnusableCheckpoint(f"{len(missing)} of its {len(names)} weight files are missing")
+        return [folder / name for name in names]
+    if any(file.suffix in PICKLED for file in folder.iterdir()):
+        raise UnusableCheckpoint("its weights are pickled, which is never loaded; save it as safetensors")
+    raise UnusableCheckpoint(f"it has no {WEIGHTS}")
+
+
+def _header(file: Path) -> bytes:
+    """The JSON header of a safetensors file, checked against the file's size."""
+    size = file.stat().st_size
+    with file.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        if length > min(MAX_HEADER_BYTES, size - 8):
+            raise UnusableCheckpoint(f"{file.name} is not a whole safetensors file")
+        header = stream.read(length)
+    if 8 + length + _data_bytes(file.name, header) != size:
+        raise UnusableCheckpoint(f"{file.name} is not a whole safetensors file")
+    return header
+
+
+def _data_bytes(name: str, header: bytes) -> int:
+    """Bytes of values that a header announces."""
+    try:
+        return max((int(tensor["data_offsets"][1]) for tensor in _tensors(header)), default=0)
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise UnusableCheckpoint(f"{name} is not a whole safetensors file") from error
+
+
+def _tensors(header: bytes) -> list[dict[str, Any]]:
+    return [tensor for name, tensor in json.loads(header).items() if name != "__metadata__"]
+
+
+def _config(folder: Path) -> PretrainedConfig:
+    """The configuration, by transformers' own class for this family."""
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnusableCheckpoint(
+            "transformers does not know this kind of model, or its config.json is wrong"
+        ) from error
+    if not isinstance(config, PretrainedConfig):
+        raise UnusableCheckpoint("its config.json describes no model")
+    return config
+
+
+def _described(folder: Path, config: PretrainedConfig, headers: dict[str, bytes]) -> Checkpoint:
+    text = config.get_text_config()
+    n_heads = getattr(text, "num_attention_heads", None)
+    return Checkpoint(
+        folder=folder,
+        family=config.model_type,
+        kind=kind_of(config),
+        n_layers=getattr(text, "num_hidden_layers", None),
+        n_heads=n_heads,
+        n_kv_heads=getattr(text, "num_key_value_heads", None) or n_heads,
+        max_tokens=max_tokens_of(config, folder),
+        weight_precision=_precision(headers),
+        revision=_revision(folder, headers),
+    )
+
+
+def _precision(headers: dict[str, bytes]) -> str:
+    """The dtype of most values, and others that hold more than a hundredth of them."""
+    values: Counter[str] = Counter()
+    for header in headers.values():
+        for tensor in _tensors(header):
+            start, stop = tensor["data_offsets"]
+            values[DTYPES.get(tensor["dtype"], str(tensor["dtype"]).lower())] += stop - start
+    total = values.total()
+    return ", ".join(name for name, count in values.most_common() if count * 100 >= total) or "float32"
+
+
+def _revision(folder: Path, headers: dict[str, bytes]) -> str:
+    """A hash of names, sizes, times and headers of the weights, and of everything else that shapes the result."""
+    digest = hashlib.blake2b(digest_size=12)
+    for name, header in sorted(headers.items()):
+        state = (folder / name).stat()
+        digest.update(f"{name}\0{state.st_size}\0{state.st_mtime_ns}\0".encode())
+        digest.update(header)
+    for file in sorted(folder.glob("*")):
+        if file.is_file() and file.suffix in {".json", ".txt", ".model"}:
+            digest.update(f"\0{file.name}\0".encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
