@@ -38,6 +38,10 @@ class UnusableCheckpoint(EngineError):
     """The folder cannot be used as a model. The message is the reason, fit to be shown."""
 
 
+class IncompleteCheckpoint(UnusableCheckpoint):
+    """Files are missing; the others may be fine."""
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """What is known of a checkpoint from its configuration and the headers of its weights.
@@ -91,7 +95,7 @@ def read_checkpoint(folder: Path, *, within: Path) -> Checkpoint:
         weights = _weight_files(folder)
         headers = {file.name: _header(file) for file in weights}
         if not any((folder / name).is_file() for name in TOKENIZERS):
-            raise UnusableCheckpoint("it has no tokenizer")
+            raise IncompleteCheckpoint("it has no tokenizer")
         config = _config(folder)
         return _described(folder, config, headers)
     except OSError as error:
@@ -137,7 +141,7 @@ def _read_json(path: Path, default: dict[str, Any] | None = None) -> dict[str, A
     if default is not None and not path.is_file():
         return default
     if not path.is_file():
-        raise UnusableCheckpoint(f"it has no {path.name}")
+        raise IncompleteCheckpoint(f"it has no {path.name}")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -157,11 +161,11 @@ def _weight_files(folder: Path) -> list[Path]:
         if not names or any(Path(name).name != name for name in names):
             raise UnusableCheckpoint(f"its {INDEX} does not name the weight files beside it")
         if missing := [name for name in names if not (folder / name).is_file()]:
-            raise UnusableCheckpoint(f"{len(missing)} of its {len(names)} weight files are missing")
+            raise IncompleteCheckpoint(f"{len(missing)} of its {len(names)} weight files are missing")
         return [folder / name for name in names]
     if any(file.suffix in PICKLED for file in folder.iterdir()):
-        raise UnusableCheckpoint("its weights are pickled, which is never loaded; save it as safetensors")
-    raise UnusableCheckpoint(f"it has no {WEIGHTS}")
+        raise IncompleteCheckpoint("its weights are pickled, which is never loaded; save it as safetensors")
+    raise IncompleteCheckpoint(f"it has no {WEIGHTS}")
 
 
 def _header(file: Path) -> bytes:
