@@ -13,32 +13,27 @@ Pool = Literal["max", "mean"]
 
 
 class _Request(BaseModel):
-    """A body: what it does not know it refuses."""
+    """A body about a text; a field that it does not know it refuses."""
 
-    model_config = ConfigDict(extra="forbid", str_max_length=10_000_000)
+    model_config = ConfigDict(extra="forbid")
+
+    model: Annotated[str, Field(max_length=200, description="id from GET /api/models", examples=["smollm2-135m"])]
+    text: Annotated[str, Field(description="what to look at", examples=["The cat saw the cat."])]
 
 
 class _Answer(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
 
-ModelId = Annotated[str, Field(max_length=200, description="id from GET /api/models", examples=["smollm2-135m"])]
-Text = Annotated[str, Field(description="what to look at", examples=["The cat saw the cat."])]
-
-
 class TokenizeRequest(_Request):
     """Which text to cut into tokens."""
 
-    model: ModelId
-    text: Text
     add_special_tokens: bool = True
 
 
 class RunRequest(_Request):
     """One model applied to one text."""
 
-    model: ModelId
-    text: Text
     truncate: Truncate = "error"
     add_special_tokens: bool = True
     implementation: Annotated[str | None, Field(max_length=50)] = None
@@ -47,8 +42,6 @@ class RunRequest(_Request):
 class AttentionRequest(_Request):
     """The one-call form: everything, or the named layers and heads."""
 
-    model: ModelId
-    text: Text
     layers: Annotated[list[int] | None, Field(min_length=1, max_length=1000)] = None
     heads: Annotated[list[int] | None, Field(min_length=1, max_length=1000)] = None
     decimals: Annotated[int | None, Field(ge=0, le=17, description="round to so many decimals")] = None
@@ -101,9 +94,8 @@ class ModelList(_Answer):
 
 
 class DownloadState(_Answer):
-    """What a download was asked for."""
+    """Where the progress of a download is."""
 
-    model: str
     events: str
 
 

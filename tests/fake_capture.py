@@ -85,7 +85,7 @@ class FakeCapture:
         kind = (layer * self.query.shape[1] + head) % KINDS
         aims = {0: query_pos - 1, 1: query_pos, 2: torch.zeros_like(query_pos)}
         if kind in aims:
-            scores = scores + 7.0 * (key_pos == aims[kind])
+            scores = 0.3 * scores + 9.0 * (key_pos == aims[kind])
         elif kind == KINDS - 1:
             scores = scores * 0.1
         masked = key_pos > query_pos

@@ -27,7 +27,7 @@ async def list_models(services: Everything) -> schemas.ModelList:
 async def start_download(model_id: str, services: Everything) -> schemas.DownloadState:
     """Fetch the weights of a model of the allow-list; progress is at its events."""
     await services.in_thread(lambda: services.models.start_download(model_id))
-    return schemas.DownloadState(model=model_id, events=f"/api/models/{model_id}/events")
+    return schemas.DownloadState(events=f"/api/models/{model_id}/events")
 
 
 async def _download(model_id: str, services: Everything) -> Iterator[Mapping[str, Any]]:

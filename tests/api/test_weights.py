@@ -1,0 +1,205 @@
+"""Windows, overviews, heads and rows: the numbers are the capture's own, in every format."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from starlette.testclient import TestClient
+
+from tests.api.conftest import Start, make_run, small_model
+from tests.fake_capture import FakeCapture
+
+LONG = "one two three four five six seven eight nine ten " * 6
+
+
+def capture_of(client: TestClient, run: dict[str, Any]) -> FakeCapture:
+    """The capture behind a run."""
+    capture: FakeCapture = client.app.state.services.runs.read(run["id"])[1]  # type: ignore[attr-defined]
+    return capture
+
+
+def npy(content: bytes) -> npt.NDArray[np.float32]:
+    """An array from its file form."""
+    array: npt.NDArray[np.float32] = np.load(io.BytesIO(content), allow_pickle=False)
+    return array
+
+
+def weights(client: TestClient, run: dict[str, Any], **query: Any) -> Any:
+    """A window as JSON."""
+    answer = client.get(run["links"]["weights"], params={"layer": 1, "head": 2, **query})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_whole_head_is_exact_and_masked_cells_are_null(client: TestClient, run: dict[str, Any]) -> None:
+    answer = weights(client, run)
+    expected = capture_of(client, run).rows(1, 2, (0, 6))
+    assert (answer["rows"], answer["cols"], answer["row_step"], answer["col_step"]) == ([0, 6], [0, 6], 1, 1)
+    for query_pos, row in enumerate(answer["weights"]):
+        assert row[: query_pos + 1] == expected[query_pos, : query_pos + 1].tolist()
+        assert row[query_pos + 1 :] == [None] * (5 - query_pos)
+
+
+def test_a_part_of_a_head(client: TestClient, run: dict[str, Any]) -> None:
+    part, whole = weights(client, run, rows="2:5", cols="1:3"), weights(client, run)
+    assert part["weights"] == [row[1:3] for row in whole["weights"][2:5]]
+
+
+def test_the_formats_agree(client: TestClient, run: dict[str, Any]) -> None:
+    whole = weights(client, run)["weights"]
+    query = {"layer": 1, "head": 2}
+    binary = client.get(run["links"]["weights"], params={**query, "format": "npy"})
+    array = npy(binary.content)
+    assert array.dtype == np.float32
+    assert [[None if math.isnan(value) else value for value in row] for row in array.tolist()] == whole
+    text = client.get(run["links"]["weights"], params={**query, "format": "csv"})
+    lines = [line.split(",") for line in text.text.splitlines()]
+    assert lines[0] == ["query/key", "0", "1", "2", "3", "4", "5"]
+    assert [[float(cell) if cell else None for cell in line[1:]] for line in lines[1:]] == whole
+
+
+@pytest.mark.parametrize("pool", ["max", "mean"])
+def test_a_pooled_window_says_its_steps(client: TestClient, pool: str) -> None:
+    run = make_run(client, LONG)
+    n = run["sites"][0]["query_len"]
+    answer = weights(client, run, max_cells=100, pool=pool)
+    step = answer["row_step"]
+    assert step == answer["col_step"] == math.ceil(n / 10)
+    whole = torch.tensor(
+        npy(client.get(run["links"]["weights"], params={"layer": 1, "head": 2, "format": "npy"}).content)
+    )
+    cell = whole[step : 2 * step, :step].double()
+    assert answer["weights"][1][0] == pytest.approx(float(cell.max() if pool == "max" else cell.mean()), abs=1e-7)
+    assert answer["weights"][0][1] is None, "a wholly masked cell"
+
+
+def test_mean_and_max_over_heads(client: TestClient, run: dict[str, Any]) -> None:
+    heads = [weights(client, run, head=head, rows="5:6")["weights"][0] for head in range(3)]
+    mean = weights(client, run, head="mean", rows="5:6")["weights"][0]
+    most = weights(client, run, head="max", rows="5:6")["weights"][0]
+    assert mean == pytest.approx([sum(column) / 3 for column in zip(*heads, strict=True)], abs=1e-6)
+    assert most == [max(column) for column in zip(*heads, strict=True)]
+
+
+@pytest.mark.parametrize("pool", ["max", "mean"])
+def test_the_overview_is_square_root_coded(client: TestClient, run: dict[str, Any], pool: str) -> None:
+    answer = client.get(run["links"]["overview"], params={"pool": pool})
+    assert (answer.headers["content-type"], answer.headers["x-everyhead-pool"]) == ("application/x-npy", pool)
+    array = npy(answer.content)
+    assert (array.dtype, array.shape) == (np.uint8, (4, 3, 6, 6))
+    expected = capture_of(client, run).overview("decoder.self", "max" if pool == "max" else "mean")
+    # Half a step of 1/255 under the square root, at most 1 there: (w + 1/510)² - w² <= 1/255 + 1/510².
+    assert np.abs((array.astype(float) / 255) ** 2 - expected.numpy()).max() <= 1 / 255 + 1 / 510**2
+
+
+def test_every_head_has_its_figures(client: TestClient) -> None:
+    run = make_run(client, LONG)
+    heads = client.get(run["links"]["heads"]).json()["heads"]
+    assert [(head["layer"], head["head"]) for head in heads] == [(i, j) for i in range(4) for j in range(3)]
+    assert {"score", "chance", "corrected", "rows"} == set(heads[0]["scores"]["previous"])
+    assert heads[0]["scores"]["previous"]["score"] > 0.8, "head 0 of the fake looks at the previous token"
+
+
+def test_figures_that_cannot_be_told_are_null(client: TestClient, run: dict[str, Any]) -> None:
+    head = client.get(run["links"]["heads"]).json()["heads"][0]
+    assert head["scores"] == {"previous": None, "self": None, "first": None}
+    assert head["entropy"] is None
+
+
+def test_rows_of_one_head(client: TestClient, run: dict[str, Any]) -> None:
+    rows = client.get(f"{run['links']['self']}/rows", params={"layer": 0, "head": 1}).json()
+    expected = capture_of(client, run).rows(0, 1, (0, 6))
+    assert rows["self"] == pytest.approx(expected.diagonal().tolist())
+    assert rows["previous"][0] is None, "the first row has no previous key"
+    assert rows["top_key"] == expected.nan_to_num(0).argmax(-1).tolist()
+    assert rows["row_sum"] == pytest.approx([1.0] * 6, abs=1e-6)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_no_number_that_json_lacks_is_sent(client: TestClient, monkeypatch: pytest.MonkeyPatch, value: float) -> None:
+    run = make_run(client)
+    monkeypatch.setattr(FakeCapture, "head_scores", lambda self, site: [{"scores": {"previous": {"score": value}}}])
+    content = client.get(run["links"]["heads"]).text
+    assert json.loads(content) == {"heads": [{"scores": {"previous": {"score": None}}}]}
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ({"layer": 4}, "layer"),
+        ({"layer": -1}, "layer"),
+        ({"head": 3}, "head"),
+        ({"rows": "0:7"}, "rows"),
+        ({"rows": "3:3"}, "rows"),
+        ({"cols": "5:2"}, "cols"),
+        ({"site": "encoder.self"}, "site"),
+    ],
+)
+def test_what_is_out_of_range_names_the_range(
+    client: TestClient, run: dict[str, Any], query: dict[str, Any], name: str
+) -> None:
+    answer = client.get(run["links"]["weights"], params={"layer": 0, "head": 0, **query})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["details"]["name"]) == (422, "out_of_range", name)
+    assert error["details"]["valid"]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"layer": "first"}, "layer"),
+        ({"rows": "1-2"}, "rows"),
+        ({"max_cells": 65_537}, "max_cells"),
+        ({"pool": "sum"}, "pool"),
+        ({"format": "png"}, "format"),
+    ],
+)
+def test_what_cannot_be_read_names_the_field(
+    client: TestClient, run: dict[str, Any], query: dict[str, Any], field: str
+) -> None:
+    answer = client.get(run["links"]["weights"], params={"layer": 0, "head": 0, **query})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (422, "invalid_request")
+    assert any(name.startswith(field) for name in error["details"]["fields"])
+
+
+@pytest.mark.parametrize("call", ["", "/heads", "/overview", "/weights?layer=0&head=0", "/rows?layer=0&head=0"])
+def test_an_unchanged_answer_is_not_sent_again(client: TestClient, run: dict[str, Any], call: str) -> None:
+    services = client.app.state.services  # type: ignore[attr-defined]
+    settle(services, run)
+    here = f"{run['links']['self']}{call}"
+    first = client.get(here)
+    assert first.headers["cache-control"] == "private, no-cache"
+    again = client.get(here, headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+    other = client.get(here, headers={"If-None-Match": 'W/"other"'})
+    assert other.status_code == 200
+
+
+def settle(services: Any, run: dict[str, Any]) -> None:
+    """Wait until the run is on disk: its summary says so, and changes then."""
+    from tests.api.conftest import until
+
+    until(lambda: services.runs.read(run["id"])[0].stored)
+
+
+def test_answers_are_compressed(client: TestClient) -> None:
+    run = make_run(client, LONG)
+    for call in ("", "/heads", "/overview", "/weights?layer=0&head=0&format=npy"):
+        answer = client.get(run["links"]["self"] + call, headers={"Accept-Encoding": "gzip"})
+        assert answer.headers["content-encoding"] == "gzip", call
+
+
+def test_windows_of_a_long_run_stay_bounded(start: Start) -> None:
+    client = start(small_model())
+    run = make_run(client, "word " * 600)
+    answer = weights(client, run)
+    assert answer["row_step"] == 3, "601 tokens in at most 256 × 256 cells"
+    assert sum(len(row) for row in answer["weights"]) <= 65_536
