@@ -24,11 +24,11 @@ const escapePlotly = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&l
 
 /**
  * The label as Plotly tick text: escaped, so that it is drawn verbatim, and cut when long. A dollar sign is safe since
- * no MathJax is loaded.
+ * no MathJax is loaded. A `position` is written before it where not every token has a label.
  */
-export function tickText(token, quietColour) {
+export function tickText(token, quietColour, position = null) {
   let room = LONGEST;
-  let out = '';
+  let out = position === null ? '' : `<span style="color:${quietColour}">${position} </span>`;
   for (const part of labelParts(token)) {
     const characters = Array.from(part.text);
     const cut = characters.length > room ? `${characters.slice(0, room - 1).join('')}…` : part.text;

@@ -13,20 +13,21 @@ function labelled([from, to], pixels) {
   return Array.from({ length: Math.max(0, Math.ceil((to - first) / every)) }, (_, at) => first + at * every);
 }
 
-function axis(range, pixels, tokens, ink) {
+function axis(range, pixels, tokens, ink, positions) {
   const tickvals = labelled(range, pixels);
   return {
     tickvals,
-    ticktext: tickvals.map((index) => tickText(tokens[index], ink.faint)),
+    ticktext: tickvals.map((index) => tickText(tokens[index], ink.faint, positions && tickvals[1] - tickvals[0] > 1 ? index : null)),
     tickmode: 'array', type: 'linear', showgrid: false, zeroline: false, ticks: '', automargin: false, showline: false,
     tickfont: { size: 11, color: ink.strong }, fixedrange: false,
   };
 }
 
-/** Letters of the longest label down and across, so that the margins fit. */
-export function longestLabels(tokens, rows, cols) {
-  const longest = ([from, to]) => tokens.slice(from, to).reduce((most, token) => Math.max(most, labelWidth(token)), 2);
-  return { rows: longest(rows), cols: longest(cols) };
+/** Letters of the longest label down and across, so that the margins fit. On so few pixels rows may carry positions too. */
+export function longestLabels(tokens, rows, cols, pixels) {
+  const longest = (range) => tokens.slice(...range).reduce((most, token) => Math.max(most, labelWidth(token)), 2);
+  const skips = (rows[1] - rows[0]) * LABEL_ROOM > pixels;
+  return { rows: longest(rows) + (skips ? String(rows[1]).length + 1 : 0), cols: longest(cols) };
 }
 
 /** Plotly's trace for a window. */
@@ -47,7 +48,7 @@ export function layoutOf(place, size, queries, keys, ink, dragmode) {
     },
     paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', dragmode, hovermode: false, showlegend: false,
     font: { family: ink.font, color: ink.strong },
-    xaxis: { ...axis(cols, place.width, keys, ink), range: [cols[0] - 0.5, cols[1] - 0.5], tickangle: -60, side: 'bottom' },
-    yaxis: { ...axis(rows, place.height, queries, ink), range: [rows[1] - 0.5, rows[0] - 0.5] },
+    xaxis: { ...axis(cols, place.width, keys, ink, false), range: [cols[0] - 0.5, cols[1] - 0.5], tickangle: -60, side: 'bottom' },
+    yaxis: { ...axis(rows, place.height, queries, ink, true), range: [rows[1] - 0.5, rows[0] - 0.5] },
   };
 }

@@ -17,22 +17,25 @@ export function wishedWidth({ layers, heads, height, reach }) {
   return widthFor(heads, clampSize((height - TOP) / layers - GAP), reach);
 }
 
-/** Thumbnails as large as width and height allow, 16 to 64 px, with the places of everything. */
-export function layoutOverview({ layers, heads, width, height, reach }) {
-  const free = width - LEFT - (reach ? REACH_GAP + REACH : 0);
-  const thumb = clampSize(Math.min((height - TOP) / layers, free / heads) - GAP);
-  const pitch = thumb + GAP;
+/** Thumbnails as large as width and height allow, 16 to 64 px, with the places of everything. They may be `stretch` times wider than high. */
+export function layoutOverview({ layers, heads, width, height, reach, stretch = 1 }) {
+  const across = (width - LEFT - (reach ? REACH_GAP + REACH : 0)) / heads - GAP;
+  const thumb = clampSize(Math.min((height - TOP) / layers - GAP, across));
+  const wide = Math.max(thumb, Math.floor(Math.min(across, thumb * stretch, LARGEST)));
   return {
-    layers, heads, thumb, pitch, left: LEFT, top: TOP,
-    reachLeft: LEFT + heads * pitch + REACH_GAP, reachWidth: reach ? REACH : 0,
-    width: widthFor(heads, thumb, reach), height: TOP + layers * pitch,
+    layers, heads, thumb, wide, pitch: thumb + GAP, stride: wide + GAP, left: LEFT, top: TOP,
+    reachLeft: LEFT + heads * (wide + GAP) + REACH_GAP, reachWidth: reach ? REACH : 0,
+    width: widthFor(heads, wide, reach), height: TOP + layers * (thumb + GAP),
   };
 }
+
+/** The height that a screen with the head under the overview gives it. */
+export const narrowHeight = (layers, screen) => Math.max(screen * 0.7, TOP + Math.min(layers, 32) * 28);
 
 /** The head at a point, or null. */
 export function headAt(layout, x, y) {
   const layer = Math.floor((y - layout.top) / layout.pitch);
-  const head = Math.floor((x - layout.left) / layout.pitch);
+  const head = Math.floor((x - layout.left) / layout.stride);
   const inside = layer >= 0 && layer < layout.layers && head >= 0 && head < layout.heads;
   return inside ? { layer, head } : null;
 }
@@ -42,7 +45,7 @@ export function boxOf(layout, { layer, head }) {
   const down = Number.isInteger(layer) ? [layer, 1] : [0, layout.layers];
   const across = Number.isInteger(head) ? [head, 1] : [0, layout.heads];
   return {
-    x: layout.left + across[0] * layout.pitch, y: layout.top + down[0] * layout.pitch,
-    width: across[1] * layout.pitch - GAP, height: down[1] * layout.pitch - GAP,
+    x: layout.left + across[0] * layout.stride, y: layout.top + down[0] * layout.pitch,
+    width: across[1] * layout.stride - GAP, height: down[1] * layout.pitch - GAP,
   };
 }

@@ -13,6 +13,7 @@ import { finished, mapKey, maskOf, runTokens, shownHead, shownRange, siteOf } fr
 import { cellAt } from '../window.js';
 import { listenToPointer } from './map-pointer.js';
 
+const MARGIN = 90; // px, roughly, that labels take of the figure; only to guess whether all of them fit
 const TOUCH = matchMedia('(pointer: coarse)');
 
 function setBox(node, box) {
@@ -50,7 +51,7 @@ export function mountMap(root, store) {
     if (size.width < 60 || size.height < 60) return;
     const { rows, cols } = shownRange(state);
     const tokens = runTokens(state);
-    place = placeMap(size, rows, cols, longestLabels(tokens, rows, cols));
+    place = placeMap(size, rows, cols, longestLabels(tokens, rows, cols, Math.min(size.width, size.height) - MARGIN));
     const ink = readInk();
     plot.hidden = false;
     setBox(hatch, hidesCells(maskOf(siteOf(state), shownHead(state).layer)) ? { x: place.left, y: place.top, width: place.width, height: place.height } : null);

@@ -3,6 +3,7 @@
 import { el, fill, ref } from '../dom.js';
 import { errorText } from '../errors.js';
 import { t, whole } from '../i18n.js';
+import { colourOf, stepOf } from '../ramp.js';
 import { finished } from '../select.js';
 
 const percent = (done, total) => Math.round((100 * done) / total);
@@ -25,9 +26,19 @@ function progressBox(run, store) {
     el('button', { type: 'button', class: 'small-button', onclick: () => store.emit('cancel') }, t('run.cancel')));
 }
 
-function emptyBox() {
-  const drawing = el('div', { class: 'empty-picture', 'aria-hidden': 'true' }, Array.from({ length: 36 }, (_, at) =>
-    el('span', { class: at % 6 > Math.floor(at / 6) ? 'is-masked' : '' })));
+/** A small head made up for the empty page: each token looks at itself, at the one before and at the first. */
+function emptyPicture(scheme) {
+  const weight = (row, col) => (col === row ? 0.3 : col === row - 1 ? 0.55 : col === 0 ? 0.2 : 0.012 * ((row * 7 + col * 5) % 4));
+  return el('div', { class: 'empty-picture', 'aria-hidden': 'true' }, Array.from({ length: 100 }, (_, at) => {
+    const [row, col] = [Math.floor(at / 10), at % 10];
+    const cell = el('span', { class: col > row ? 'is-masked' : '' });
+    if (col <= row) cell.style.backgroundColor = colourOf(scheme, stepOf(weight(row, col), 'sqrt'));
+    return cell;
+  }));
+}
+
+function emptyBox({ scheme }) {
+  const drawing = emptyPicture(scheme);
   return el('div', { class: 'state-box' }, drawing, el('p', { class: 'state-title' }, t('empty.title')), el('p', {}, t('empty.how')));
 }
 
@@ -36,7 +47,7 @@ function overviewBox(state, store) {
   if (run.phase === 'submitting' || run.phase === 'active') return progressBox(run, store);
   if (run.phase === 'cancelled') return el('div', { class: 'state-box' }, el('p', {}, t('empty.cancelled')));
   if (run.phase === 'failed' || run.phase === 'gone') return el('div', { class: 'state-box' }, el('p', {}, t(`empty.${run.phase}`)));
-  if (run.phase === 'empty') return emptyBox();
+  if (run.phase === 'empty') return emptyBox(state);
   if (overview.status === 'error') return el('div', { class: 'state-box' }, el('p', {}, errorText(overview.error)));
   if (overview.status !== 'ready' && !overview.cells) return el('div', { class: 'state-box' }, el('p', { role: 'status' }, t('overview.loading')));
   return null;
@@ -63,7 +74,7 @@ export function mountOverviewState(root, store) {
   const page = ref(root, 'page');
   let progress = null;
 
-  store.subscribe(['run', 'overview'], (state) => {
+  store.subscribe(['run', 'overview', 'scheme'], (state) => {
     const box = overviewBox(state, store);
     const stage = state.run.phase === 'active' ? stageOf(state.run) : null;
     const bar = overview.querySelector('progress');

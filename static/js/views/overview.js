@@ -7,12 +7,12 @@ import { perFrame, ref } from '../dom.js';
 import { t, whole } from '../i18n.js';
 import { readInk } from '../ink.js';
 import { drawOverview } from '../overview-draw.js';
-import { boxOf, headAt, layoutOverview, wishedWidth } from '../overview-layout.js';
+import { boxOf, headAt, layoutOverview, narrowHeight, wishedWidth } from '../overview-layout.js';
 import { finished, siteOf } from '../select.js';
 
 const WIDE = matchMedia('(min-width: 1100px)');
 const SHARE = 0.34; // of the page's width that the overview may take
-const NARROW_HEIGHT = 0.8; // of the screen, where the head lies under the overview
+const STRETCH = 1.5; // thumbnails may be so much wider than high where the head lies under the overview
 
 /** Mean distance and its value under uniform attention, averaged over the heads of each layer; null without any. */
 function reachOf(list, layers) {
@@ -50,7 +50,7 @@ export function mountOverview(root, store) {
       document.documentElement.style.setProperty('--overview-width', `${Math.ceil(width)}px`);
       return layoutOverview({ ...room, width: Math.max(width, section.clientWidth) - padding, height });
     }
-    return layoutOverview({ ...room, width: heads.clientWidth, height: innerHeight * NARROW_HEIGHT });
+    return layoutOverview({ ...room, width: heads.clientWidth, height: narrowHeight(site.n_layers, innerHeight), stretch: STRETCH });
   }
 
   function draw(state) {

@@ -30,14 +30,17 @@ function content(text) {
 
 function tokenNode(token) {
   const special = token.special ? ' is-special' : '';
-  const text = token.parts > 1 ? [token.part === 1 ? token.text : null, el('sub', {}, `${token.part}/${token.parts}`)] : content(token.text);
-  return el('span', { class: `tok${special}`, 'data-i': token.index }, text);
+  return el('span', { class: `tok${special}`, 'data-i': token.index }, content(token.text));
 }
 
-function groupNode(group) {
-  if (group.tokens.length === 1) return tokenNode(group.tokens[0]);
-  const [first] = group.tokens;
-  return el('span', { class: 'pieces', 'aria-label': t('tokens.pieces', { text: first.text, n: first.parts }), role: 'group' }, group.tokens.map(tokenNode));
+const pieceNode = (token) => el('span', { class: 'tok piece', 'data-i': token.index }, `${token.part}/${token.parts}`);
+
+/** One character that is several tokens: the character once, its pieces in a bracket under it. */
+function groupNode({ tokens }) {
+  const [first] = tokens;
+  if (first.parts === 1) return tokenNode(first);
+  return el('span', { class: 'pieces', 'aria-label': t('tokens.pieces', { text: first.text, n: first.parts }), role: 'group' },
+    el('span', { class: 'pieces-text' }, content(first.text)), el('span', { class: 'pieces-row' }, tokens.map(pieceNode)));
 }
 
 const breaksLine = (text) => text.includes('\n');

@@ -20,19 +20,18 @@ function valueOf(check) {
   return `${figure(check.value)}${bound}`;
 }
 
-function line(check) {
+function valueCell(check, run, store) {
+  const compare = check.status !== 'not_compared' ? null
+    : el('button', { type: 'button', class: 'link-button', disabled: run.checking, onclick: () => store.emit('check') }, t(run.checking ? 'trust.comparing' : 'trust.compare'));
+  return el('span', { class: 'check-value' }, valueOf(check), compare ? ' · ' : null, compare);
+}
+
+function line(check, run, store) {
   const explained = has(`check.${check.id}.why`) ? t(`check.${check.id}.why`) : null;
   return el('li', { class: `check is-${check.status}`, title: explained },
     el('span', { class: 'sign', 'aria-hidden': 'true' }, SIGNS[check.status] ?? ''),
     el('span', { class: 'check-name' }, el('span', { class: 'visually-hidden' }, `${t(`trust.status.${check.status}`)}: `), nameOf(check)),
-    el('span', { class: 'check-value' }, valueOf(check)));
-}
-
-function compareLine(run, store) {
-  const words = run.checking ? t('trust.comparing') : t('trust.compare');
-  return el('li', { class: 'check-action' },
-    el('button', { type: 'button', class: 'small-button', disabled: run.checking, onclick: () => store.emit('check') }, words),
-    run.checkError ? el('span', { class: 'fine' }, errorText(run.checkError)) : null);
+    valueCell(check, run, store));
 }
 
 function banner(card) {
@@ -57,8 +56,9 @@ export function mountTrust(root, store) {
     const verdict = ref(root, 'verdict');
     verdict.textContent = t(`trust.verdict.${card.verdict}`);
     verdict.className = `verdict is-${card.verdict}`;
-    const open = card.checks.some((check) => check.status === 'not_compared');
-    fill(ref(root, 'checks'), card.checks.map(line), open ? compareLine(state.run, store) : null);
+    const { checkError } = state.run;
+    fill(ref(root, 'checks'), card.checks.map((check) => line(check, state.run, store)),
+      checkError ? el('li', { class: 'check-action' }, errorText(checkError)) : null);
     ref(root, 'model-note').textContent = noteOf(summary.model) ?? '';
   });
 }
