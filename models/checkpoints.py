@@ -115,18 +115,21 @@ def kind_of(config: PretrainedConfig) -> Kind:
 
 
 def max_tokens_of(config: PretrainedConfig, folder: Path) -> int:
-    """How many tokens the model reads: its positions, else the tokenizer's limit, else DEFAULT_MAX_TOKENS.
+    """How many tokens the model reads: the smaller of its positions and its tokenizer's limit, where they are known.
 
-    RoBERTa and its kin number positions from pad_token_id + 1, so that some of their table is never used.
+    RoBERTa and its kin number positions from pad_token_id + 1, so that the start of their table is never used.
     """
     text = config.get_text_config()
-    for name in ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len"):
-        limit = getattr(text, name, None)
-        if isinstance(limit, int) and limit > 0:
-            unused = (text.pad_token_id or 0) + 1 if text.model_type in OFFSET_POSITIONS else 0
-            return limit - unused
-    limit = _read_json(folder / "tokenizer_config.json", default={}).get("model_max_length")
-    return int(limit) if isinstance(limit, int) and 0 < limit < SANE_MAX_TOKENS else DEFAULT_MAX_TOKENS
+    unused = (text.pad_token_id or 0) + 1 if text.model_type in OFFSET_POSITIONS else 0
+    names = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len")
+    positions = next(
+        (limit for name in names if isinstance(limit := getattr(text, name, None), int) and limit > 0), None
+    )
+    stated = _read_json(folder / "tokenizer_config.json", default={}).get("model_max_length")
+    limits = [positions - unused] if positions else []
+    if isinstance(stated, int) and 0 < stated < SANE_MAX_TOKENS:
+        limits.append(stated)
+    return min(limits, default=DEFAULT_MAX_TOKENS)
 
 
 def _require_inside(folder: Path, root: Path) -> None:
