@@ -1,0 +1,151 @@
+"""Loading, queue, progress, cancel, empty and refused are drawn, where they belong."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenScreen
+from tests.browser.screen import Screen, until
+
+
+def test_the_empty_page_says_what_to_do(screen: Screen) -> None:
+    expect(screen.part("overview-state")).to_contain_text("press Run")
+    expect(screen.part("heads")).to_be_hidden()
+    expect(screen.part("figure")).to_be_hidden()
+    expect(screen.part("copy-link")).to_be_hidden()
+
+
+def test_empty_text_is_refused_in_place(screen: Screen) -> None:
+    screen.witness.allow("422")
+    screen.type("   ")
+    screen.part("run").click()
+    expect(screen.part("problem")).to_contain_text("no text")
+
+
+def test_progress_counts_layers_and_can_be_cancelled(open_screen: OpenScreen, small_server: str) -> None:
+    screen = open_screen(small_server)
+    screen.type("a run that will be cancelled half way")
+    screen.part("run").click()
+    state = screen.part("overview-state")
+    expect(state).to_contain_text(re.compile(r"Layer \d+ of 30"))
+    expect(screen.part("run")).to_have_text("Cancel")
+    state.get_by_role("button").click()
+    expect(state).to_contain_text("Cancelled")
+    expect(screen.part("run")).to_have_text("Run")
+    assert screen.fragment("run") is None or screen.part("heads").is_hidden()
+
+
+def test_a_second_run_waits_in_the_queue(open_screen: OpenScreen, small_server: str) -> None:
+    first, second = open_screen(small_server), open_screen(small_server)
+    first.type("the first of two runs at once")
+    first.part("run").click()
+    expect(first.part("overview-state")).to_contain_text("Layer")
+    second.type("the second of two runs at once")
+    second.part("run").click()
+    expect(second.part("overview-state")).to_contain_text(re.compile("place 1|Waiting"))
+    second.wait_for_map(30)
+
+
+def test_text_over_the_limit_tells_count_limit_and_choice(open_screen: OpenScreen, small_server: str) -> None:
+    screen = open_screen(small_server)
+    screen.witness.allow("422")
+    words = " ".join(f"w{number}" for number in range(99))
+    screen.type(words)
+    expect(screen.part("count")).to_have_text("100 tokens: over the limit of 64")
+    screen.part("run").click()
+    problem = screen.part("problem")
+    expect(problem).to_contain_text("100 tokens")
+    expect(problem).to_contain_text("takes 64")
+    problem.get_by_role("button", name="cut the end").click()
+    screen.wait_for_map(30)
+    tokens = screen.tokens()
+    assert len(tokens) == 64
+    assert tokens[-1]["text"].strip() == "w62"
+    expect(problem).to_contain_text("first 64 of 100")
+
+
+def test_the_beginning_can_be_cut_instead(open_screen: OpenScreen, small_server: str) -> None:
+    screen = open_screen(small_server)
+    screen.witness.allow("422")
+    screen.type(" ".join(f"v{number}" for number in range(99)))
+    screen.part("run").click()
+    screen.part("problem").get_by_role("button", name="cut the beginning").click()
+    screen.wait_for_map(30)
+    assert screen.tokens()[-1]["text"].strip() == "v98"
+
+
+def test_tokens_are_counted_while_typing(screen: Screen) -> None:
+    screen.type("one two three")
+    expect(screen.part("count")).to_contain_text("4 of 8,192 tokens")
+    screen.part("special").locator("xpath=ancestor::details").locator("summary").click()
+    screen.part("special").uncheck()
+    expect(screen.part("count")).to_contain_text("3 of 8,192 tokens")
+
+
+def test_models_show_state_and_reason(screen: Screen) -> None:
+    screen.part("model-button").click()
+    models = screen.part("models")
+    expect(models).to_contain_text("not downloaded")
+    expect(models.get_by_role("button", name="Download")).to_be_visible()
+    expect(models).to_contain_text("its folder holds no safetensors file")
+    expect(models.locator('input[value="broken"]')).to_be_disabled()
+
+
+def test_a_server_that_is_gone_is_said_in_place(screen: Screen) -> None:
+    screen.witness.allow("ERR_")
+    screen.type("nobody hears this")
+    screen.page.route("**/api/runs", lambda route: route.abort())
+    screen.part("run").click()
+    expect(screen.part("problem")).to_contain_text("does not answer")
+    screen.page.unroute("**/api/runs")
+    screen.part("problem").get_by_role("button", name="Try again").click()
+    screen.wait_for_map()
+
+
+def test_a_full_queue_says_to_wait(screen: Screen) -> None:
+    screen.witness.allow("503")
+    body = '{"error": {"code": "queue_full", "message": "full", "details": {}}}'
+    screen.page.route("**/api/runs", lambda route: route.fulfill(status=503, body=body, headers={"Retry-After": "3"}))
+    screen.type("too much to do")
+    screen.part("run").click()
+    expect(screen.part("problem")).to_contain_text("too much to do")
+
+
+def test_a_failing_card_is_shown_on_the_picture(shown: Screen) -> None:
+    run = shown.run_id
+
+    def spoiled(route: object) -> None:
+        answer = route.fetch()  # type: ignore[attr-defined]
+        summary = answer.json()
+        summary["card"]["verdict"] = "fail"
+        summary["card"]["checks"][3].update(status="fail", value=0.02)
+        route.fulfill(response=answer, json=summary)  # type: ignore[attr-defined]
+
+    shown.page.route(f"**/api/runs/{run}", spoiled)
+    shown.page.reload()
+    shown.wait_for_map()
+    for banner in ("banner", "head-banner"):
+        expect(shown.part(banner)).to_be_visible()
+        expect(shown.part(banner)).to_contain_text("rows sum to 1")
+    expect(shown.part("verdict")).to_contain_text("failed")
+
+
+def test_the_whole_pass_is_compared_on_request(screen: Screen) -> None:
+    screen.run("lamp " * 300)
+    check = screen.part("checks").locator(".is-not_compared")
+    expect(check).to_contain_text("not compared")
+    check.get_by_role("button").click()
+    expect(screen.part("checks").locator(".is-not_compared")).to_have_count(0)
+    until(lambda: any(one["id"] == "whole_pass" and one["status"] == "pass" for one in screen.api()["card"]["checks"]))
+
+
+def test_examples_fill_the_text(screen: Screen) -> None:
+    chips = screen.part("examples").get_by_role("button")
+    expect(chips).to_have_count(4)
+    for number in range(4):
+        before = screen.page.input_value("#text")
+        chips.nth(number).click()
+        until(lambda before=before: screen.page.input_value("#text") != before)  # type: ignore[misc]
+    expect(screen.part("count")).to_contain_text(re.compile(r"^[2-9],\d{3} of"))

@@ -1,0 +1,97 @@
+"""A long text is pooled at first and sharpens until one cell is one weight."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.screen import Screen
+
+WORDS = "the lamp was lit at dusk and the wind came round from the west again while nobody on the shore said a word"
+LONG = " ".join([WORDS] * 196)  # 4,116 words
+
+
+@pytest.fixture
+def long(screen: Screen) -> Screen:
+    """More than 4,096 tokens on the screen."""
+    screen.run(LONG)
+    assert len(screen.tokens()) > 4096
+    return screen
+
+
+def zoom_to_single_weights(screen: Screen, row: int, col: int) -> None:
+    """Turns the wheel over a cell until the page says that one cell is one weight."""
+    for _ in range(14):
+        if screen.part("pooling").inner_text() == "1 cell = 1 weight":
+            return
+        screen.point_at(row, col)
+        screen.page.mouse.wheel(0, -300)
+        screen.page.wait_for_timeout(120)
+        screen.wait_for_map()
+    pytest.fail("it never came to single weights")
+
+
+def test_zooming_reaches_single_weights(long: Screen) -> None:
+    expect(long.part("pooling")).to_have_text("1 cell = 17 × 17 weights, maximum")
+    zoom_to_single_weights(long, 3000, 1200)
+    for row, col in ((3000, 1200), (2999, 1203)):
+        long.point_at(row, col)
+        expect(long.part("readout").locator("data")).to_be_visible()
+        assert f"({row:,})" in long.part("readout").inner_text()
+        assert long.read_weight() == long.weight(row, col)
+    assert long.fragment("rows") is not None
+
+
+def test_a_pooled_cell_is_the_largest_of_its_weights(long: Screen) -> None:
+    long.point_at(3000, 1200)
+    rows, cols = (3000 // 17 * 17, 1200 // 17 * 17)
+    expect(long.part("readout")).to_contain_text(f"rows {rows:,}–{rows + 16:,}, columns {cols:,}–{cols + 16:,}")
+    block = long.api("/weights", layer=0, head=0, rows=f"{rows}:{rows + 17}", cols=f"{cols}:{cols + 17}")["weights"]
+    assert long.read_weight() == max(max(line) for line in block)
+
+
+def test_dragging_zooms_and_double_click_shows_all(long: Screen) -> None:
+    start, end = long.place_of(2000, 500), long.place_of(2600, 1100)
+    long.page.mouse.move(*start)
+    long.page.mouse.down()
+    long.page.mouse.move(*end, steps=4)
+    long.page.mouse.up()
+    long.wait_for_map()
+    rows = [int(part) for part in (long.fragment("rows") or "").split(":")]
+    assert rows[0] == pytest.approx(2000, abs=12)  # a pixel is about 8 weights here
+    assert rows[1] == pytest.approx(2600, abs=12)
+    long.page.mouse.dblclick(*long.place_of(2300, 800))
+    long.wait_for_map()
+    assert long.fragment("rows") is None
+
+
+def test_buttons_zoom_too(long: Screen) -> None:
+    long.part("zoom-in").click()
+    long.wait_for_map()
+    rows = [int(part) for part in (long.fragment("rows") or "").split(":")]
+    assert rows[1] - rows[0] == pytest.approx(len(long.tokens()) / 2, abs=2)
+    long.part("zoom-all").click()
+    long.wait_for_map()
+    assert long.fragment("rows") is None
+
+
+def test_labels_never_touch(long: Screen) -> None:
+    boxes = long.js(
+        "() => [...document.querySelectorAll('[data-ref=plot] .ytick text')].map((one) => one.getBoundingClientRect().top)"
+    )
+    steps = [after - before for before, after in zip(boxes, boxes[1:], strict=False)]
+    assert len(boxes) > 10
+    assert min(abs(step) for step in steps) >= 11  # px, the size of the letters
+
+
+def test_the_strip_stays_quick(long: Screen) -> None:
+    took = long.js(
+        """async () => {
+            const nodes = document.querySelectorAll('.tok');
+            const start = performance.now();
+            nodes[2000].dispatchEvent(new PointerEvent('pointerover', { bubbles: true, pointerType: 'mouse' }));
+            await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+            return performance.now() - start;
+        }"""
+    )
+    assert took < 1000  # ms; two frames and one repaint of 4,000 tokens on a busy machine
