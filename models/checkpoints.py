@@ -135,8 +135,12 @@ def max_tokens_of(config: PretrainedConfig, folder: Path) -> int:
 def _require_inside(folder: Path, root: Path) -> None:
     """Refuse links out of `root`, in the folder and below it."""
     for path in (folder, *folder.rglob("*")):
-        if not path.resolve().is_relative_to(root):
-            raise UnusableCheckpoint("it has a link that leads out of its folder")
+        try:
+            inside = path.resolve().is_relative_to(root)
+        except RuntimeError:  # a link to itself
+            inside = False
+        if not inside:
+            raise UnusableCheckpoint("it has a link that leads out of its folder, or nowhere")
 
 
 def _read_json(path: Path, default: dict[str, Any] | None = None) -> dict[str, Any]:
