@@ -1,0 +1,335 @@
+"""Attention from scratch: masks, scaled scores, the softmax, the weighted sum, and the modules made of them.
+
+    scores  = query · keyᵀ · scaling                 attention_scores
+    weights = exp(scores − row max) / row sum        softmax_parts, attention_weights: the only softmax over scores in
+    the project
+    output  = weights · value                        weighted_sum
+
+Conventions, here and everywhere in the project:
+
+- Axes. query (…, n_heads, query_len, d_head), key (…, n_kv_heads, key_len, d_head), value (…, n_kv_heads, key_len,
+  d_value); scores and weights (…, n_heads, query_len, key_len): a row is a query, a column is a key.
+- Grouped heads. n_heads is a multiple of n_kv_heads; query head h reads key/value head h // (n_heads / n_kv_heads).
+- Masks are boolean and True = may attend. A row without any key to attend to is all 0: never NaN, never uniform.
+
+This module knows nothing of models, of blocks of rows (`models/blockwise.py`) or of what is kept (`models/capture.py`).
+There is no fused kernel in it; the tests compare it with `torch.nn.functional.scaled_dot_product_attention` and
+`torch.nn.MultiheadAttention`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from models.errors import ConfigError, ShapeError
+
+# The score of a key that may not be attended to. Finite, so that 0 · MASKED is 0 (entropy needs weight · score), and so
+# low that its exponential is exactly 0 in float32 and float64.
+MASKED = -1e30
+LOG2_E = math.log2(math.e)
+
+
+# ---------------------------------------------------------------------------------------------------------------- masks
+
+
+def causal_mask(query_len: int, key_len: int | None = None, *, device: torch.device | None = None) -> Tensor:
+    """Let each query attend to the keys up to its own position; queries are the last positions of the keys.
+
+    Shapes:  (query_len, key_len), boolean; key_len defaults to query_len
+    Values:  True where key ≤ query + (key_len − query_len)
+    Raises:  ShapeError if there are more queries than keys
+    Source:  Vaswani et al. 2017, §3.2.3
+    """
+    key_len = query_len if key_len is None else key_len
+    if query_len > key_len:
+        raise ShapeError(f"a causal mask needs query_len ≤ key_len, got query_len={query_len}, key_len={key_len}")
+    return torch.ones(query_len, key_len, dtype=torch.bool, device=device).tril(key_len - query_len)
+
+
+def sliding_window_mask(
+    query_len: int, key_len: int | None = None, *, window: int, device: torch.device | None = None
+) -> Tensor:
+    """Let each query attend to the keys less than `window` positions away, on both sides.
+
+    Shapes:  (query_len, key_len), boolean; key_len defaults to query_len
+    Values:  True where |query − key| < window, so with a causal mask itself and window − 1 keys before it
+    Raises:  ConfigError if window < 1
+    Source:  Beltagy et al. 2020 (Longformer); Jiang et al. 2023 (Mistral 7B)
+    """
+    if window < 1:
+        raise ConfigError(f"window must be at least 1, got {window}")
+    key_len = query_len if key_len is None else key_len
+    query_pos = torch.arange(query_len, device=device)[:, None] + (key_len - query_len)
+    key_pos = torch.arange(key_len, device=device)[None, :]
+    return (query_pos - key_pos).abs() < window
+
+
+def padding_mask(is_token: Tensor) -> Tensor:
+    """Let every query attend to the real tokens of its own text, not to the padding.
+
+    Shapes:  is_token (batch, key_len), boolean or 0/1 -> (batch, 1, 1, key_len), boolean
+    Values:  True where is_token is true
+    Raises:  ShapeError if is_token is not 2-D
+    """
+    if is_token.dim() != 2:
+        raise ShapeError(f"is_token must be (batch, key_len), got {tuple(is_token.shape)}")
+    return is_token.bool()[:, None, None, :]  # (batch, 1, 1, key_len): the same for all heads and queries
+
+
+def combine_masks(*masks: Tensor | None) -> Tensor | None:
+    """Let a query attend where every mask lets it; None stands for a mask that hides nothing.
+
+    Shapes:  broadcastable to (…, query_len, key_len), boolean -> their broadcast shape, or None if all are None
+    Raises:  ShapeError if a mask is not boolean: 0/1 and additive masks have another polarity
+    """
+    combined: Tensor | None = None
+    for mask in masks:
+        if mask is None:
+            continue
+        if mask.dtype != torch.bool:
+            raise ShapeError(f"masks are boolean with True = may attend, got {mask.dtype}")
+        combined = mask if combined is None else combined & mask
+    return combined
+
+
+# ------------------------------------------------------------------------------------------------- scores, weights,
+# output
+
+
+def attention_scores(
+    query: Tensor,
+    key: Tensor,
+    scaling: float,
+    *,
+    softcap: float | None = None,
+    position_bias: Tensor | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Compare each query with each key: scaled dot products, before the mask and the softmax.
+
+    Shapes:  query (…, n_heads, query_len, d_head), key (…, n_kv_heads, key_len, d_head) -> (…, n_heads, query_len,
+             key_len); position_bias broadcastable to the result; out: where to write it, contiguous, only for 3-D query
+             and key
+    Values:  query · key · scaling, then softcap · tanh(score / softcap), then + position_bias, each if given
+    Raises:  ShapeError if d_head differs or n_heads is not a multiple of n_kv_heads
+    Source:  Vaswani et al. 2017, eq. 1; Shazeer 2019 and Ainslie et al. 2023 (shared key heads); Gemma 2 report, §2
+             (soft cap); Raffel et al. 2020, §2.1 (position bias)
+    """
+    n_heads, query_len, d_head = query.shape[-3:]
+    n_kv_heads, key_len, key_d_head = key.shape[-3:]
+    if d_head != key_d_head or n_heads % n_kv_heads:
+        raise ShapeError(
+            "query (…, n_heads, query_len, d_head) and key (…, n_kv_heads, key_len, d_head) need the same d_head "
+            f"and n_heads a multiple of n_kv_heads, got {tuple(query.shape)} and {tuple(key.shape)}"
+        )
+    batch = query.shape[:-3]
+    # Heads that share a key head are stacked as more rows: (…, n_kv_heads, group · query_len, d_head)
+    stacked = (query * scaling).reshape(*batch, n_kv_heads, -1, d_head)
+    stacked_out = None if out is None else out.view(n_kv_heads, -1, key_len)
+    scores = torch.matmul(
+        stacked, key.transpose(-1, -2), out=stacked_out
+    )  # (…, n_kv_heads, group · query_len, key_len)
+    scores = scores.view(*batch, n_heads, query_len, key_len)
+    if softcap is not None:
+        scores.div_(softcap).tanh_().mul_(softcap)
+    if position_bias is not None:
+        scores.add_(position_bias)
+    return scores
+
+
+def mask_scores(scores: Tensor, attn_mask: Tensor | None) -> Tensor:
+    """Give the keys that may not be attended to a score whose exponential is 0.
+
+    Shapes:  scores (…, query_len, key_len), attn_mask boolean and broadcastable to it -> same as scores
+    Values:  MASKED where attn_mask is False, else the score
+    Raises:  ShapeError if the mask is not boolean or does not broadcast to the scores
+    """
+    if attn_mask is None:
+        return scores
+    if attn_mask.dtype != torch.bool:
+        raise ShapeError(f"masks are boolean with True = may attend, got {attn_mask.dtype}")
+    try:
+        return scores.masked_fill(~attn_mask, MASKED)
+    except RuntimeError as error:
+        raise ShapeError(
+            f"mask of shape {tuple(attn_mask.shape)} does not fit scores of shape {tuple(scores.shape)}"
+        ) from error
+
+
+class SoftmaxParts(NamedTuple):
+    """A softmax before its division: weights = exponentials / row_sum. See `softmax_parts` for the shapes."""
+
+    exponentials: Tensor
+    row_max: Tensor
+    row_sum: Tensor
+
+    def weights(self) -> Tensor:
+        """Divide: (…, query_len, key_len); rows without a visible key stay 0."""
+        return self.exponentials * reciprocal_row_sum(self.row_sum)[..., None]
+
+
+def softmax_parts(
+    scores: Tensor,
+    *,
+    row_max: Tensor | None = None,
+    sink_logits: Tensor | None = None,
+    out: Tensor | None = None,
+) -> SoftmaxParts:
+    """Turn masked scores into exponentials, row maximum and row sum: the softmax of the whole project, undivided.
+
+    Shapes:  scores (…, n_heads, query_len, key_len) -> exponentials of the same shape, row_max and row_sum
+             (…, n_heads, query_len); sink_logits (n_heads); out: where the exponentials go. With out, `scores` is left
+             holding scores − row_max, which the entropy needs
+    Values:  exponentials = exp(scores − row_max), row_max is the largest visible score or sink logit, 0 for a row
+             without any; row_sum counts the sink, so the weights of a head with a sink sum to less than 1
+    Args:    row_max skips the search for the maximum, for callers that know it
+    Source:  Vaswani et al. 2017, eq. 1; sinks: Xiao et al. 2023, §3.3, in the form of GPT-OSS
+    """
+    if row_max is None:
+        row_max = scores.amax(-1)
+        if sink_logits is not None:
+            row_max = torch.maximum(row_max, sink_logits[:, None])
+    row_max = row_max.masked_fill(
+        row_max <= MASKED / 2, 0.0
+    )  # no visible key: exp(MASKED − 0) = 0, where MASKED − MASKED is 1
+    shifted = scores.sub_(row_max[..., None]) if out is not None else scores - row_max[..., None]
+    # exp(x) = 2^(x · log2 e): on the CPU torch's exp2 takes half the time of its exp
+    exponentials = torch.mul(shifted, LOG2_E, out=out).exp2_()
+    row_sum = exponentials.sum(-1)
+    if sink_logits is not None:
+        row_sum = row_sum + (sink_logits[:, None] - row_max).exp()
+    return SoftmaxParts(exponentials, row_max, row_sum)
+
+
+def reciprocal_row_sum(row_sum: Tensor) -> Tensor:
+    """1 / row_sum, and 0 where the row has no visible key.
+
+    Shapes:  any -> same
+    """
+    return torch.where(row_sum > 0, row_sum.reciprocal(), torch.zeros_like(row_sum))
+
+
+def attention_weights(scores: Tensor, attn_mask: Tensor | None = None) -> Tensor:
+    """Turn scores into probabilities over keys, one row per query.
+
+    Shapes:  scores (…, query_len, key_len), attn_mask boolean, broadcastable to it -> same as scores
+    Values:  each row sums to 1, or is all 0 if every key is masked
+    Raises:  ShapeError if the mask does not fit
+    Source:  Vaswani et al. 2017, eq. 1
+    """
+    return softmax_parts(mask_scores(scores, attn_mask)).weights()
+
+
+def weighted_sum(weights: Tensor, value: Tensor) -> Tensor:
+    """Average the values with the weights: what each query takes away.
+
+    Shapes:  weights (…, n_heads, query_len, key_len), value (…, n_kv_heads, key_len, d_value)
+             -> (…, n_heads, query_len, d_value)
+    Raises:  ShapeError if key_len differs or n_heads is not a multiple of n_kv_heads
+    Source:  Vaswani et al. 2017, eq. 1
+    """
+    n_heads, query_len, key_len = weights.shape[-3:]
+    n_kv_heads, value_len, d_value = value.shape[-3:]
+    if key_len != value_len or n_heads % n_kv_heads:
+        raise ShapeError(
+            "weights (…, n_heads, query_len, key_len) and value (…, n_kv_heads, key_len, d_value) need the same "
+            f"key_len and n_heads a multiple of n_kv_heads, got {tuple(weights.shape)} and {tuple(value.shape)}"
+        )
+    batch = weights.shape[:-3]
+    stacked = weights.reshape(*batch, n_kv_heads, -1, key_len)  # heads that share a value head become more rows
+    return (stacked @ value).view(*batch, n_heads, query_len, d_value)
+
+
+# -------------------------------------------------------------------------------------------------------------- modules
+
+
+class SelfAttention(nn.Module):
+    """One attention head with its own d_key and d_value: the smallest thing that attends.
+
+    Source:  Vaswani et al. 2017, §3.2.1
+    """
+
+    def __init__(self, d_model: int, d_key: int, d_value: int) -> None:
+        super().__init__()
+        self.scaling = d_key**-0.5
+        self.query = nn.Linear(d_model, d_key, bias=False)
+        self.key = nn.Linear(d_model, d_key, bias=False)
+        self.value = nn.Linear(d_model, d_value, bias=False)
+
+    def forward(self, x: Tensor, attn_mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Attend within x.
+
+        Shapes:  x (batch, seq_len, d_model), attn_mask boolean, broadcastable to (batch, seq_len, seq_len)
+                 -> output (batch, seq_len, d_value), weights (batch, seq_len, seq_len)
+        Raises:  ShapeError if the mask does not fit
+        """
+        query, key, value = (
+            project(x).unsqueeze(-3) for project in (self.query, self.key, self.value)
+        )  # (batch, 1, seq_len, ·)
+        scores = attention_scores(query, key, self.scaling).squeeze(-3)  # (batch, seq_len, seq_len)
+        weights = attention_weights(scores, attn_mask)
+        return weighted_sum(weights.unsqueeze(-3), value).squeeze(-3), weights
+
+
+class MultiHeadAttention(nn.Module):
+    """Several heads side by side, each on its own part of d_model; self- and cross-attention, grouped key/value heads.
+
+    Source:  Vaswani et al. 2017, §3.2.2; grouped heads: Ainslie et al. 2023
+    """
+
+    def __init__(self, d_model: int, n_heads: int, *, n_kv_heads: int | None = None, bias: bool = True) -> None:
+        super().__init__()
+        n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+        if d_model % n_heads:
+            raise ConfigError(f"d_model must be a multiple of n_heads, got d_model={d_model}, n_heads={n_heads}")
+        if n_heads % n_kv_heads:
+            raise ConfigError(
+                f"n_heads must be a multiple of n_kv_heads, got n_heads={n_heads}, n_kv_heads={n_kv_heads}"
+            )
+        self.n_heads, self.n_kv_heads, self.d_head = n_heads, n_kv_heads, d_model // n_heads
+        self.scaling = self.d_head**-0.5
+        self.query = nn.Linear(d_model, d_model, bias=bias)
+        self.key = nn.Linear(d_model, n_kv_heads * self.d_head, bias=bias)
+        self.value = nn.Linear(d_model, n_kv_heads * self.d_head, bias=bias)
+        self.output = nn.Linear(d_model, d_model, bias=bias)
+
+    def forward(
+        self, x: Tensor, source: Tensor | None = None, attn_mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Let x attend to itself, or to `source` where it is given (cross-attention).
+
+        Shapes:  x (batch, query_len, d_model), source (batch, key_len, d_model), attn_mask boolean, broadcastable to
+                 (batch, n_heads, query_len, key_len)
+                 -> output (batch, query_len, d_model), weights (batch, n_heads, query_len, key_len)
+        Raises:  ShapeError if the mask does not fit
+        """
+        source = x if source is None else source
+        query = split_heads(self.query(x), self.n_heads)
+        key = split_heads(self.key(source), self.n_kv_heads)
+        value = split_heads(self.value(source), self.n_kv_heads)
+        weights = attention_weights(attention_scores(query, key, self.scaling), attn_mask)
+        return self.output(merge_heads(weighted_sum(weights, value))), weights
+
+
+def split_heads(x: Tensor, n_heads: int) -> Tensor:
+    """Cut the last axis into heads and move them before the positions.
+
+    Shapes:  (batch, seq_len, n_heads · d_head) -> (batch, n_heads, seq_len, d_head)
+    Raises:  ShapeError if the last axis is not a multiple of n_heads
+    """
+    if x.shape[-1] % n_heads:
+        raise ShapeError(f"the last axis must be a multiple of n_heads={n_heads}, got {tuple(x.shape)}")
+    heads: Tensor = x.unflatten(-1, (n_heads, -1))  # (batch, seq_len, n_heads, d_head)
+    return heads.transpose(-3, -2)  # (batch, n_heads, seq_len, d_head)
+
+
+def merge_heads(x: Tensor) -> Tensor:
+    """Put the heads back side by side: the inverse of `split_heads`.
+
+    Shapes:  (batch, n_heads, seq_len, d_head) -> (batch, seq_len, n_heads · d_head)
+    """
+    return x.transpose(-3, -2).flatten(-2)  # the transpose comes first: flattening before it would mix positions

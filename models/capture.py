@@ -1,0 +1,293 @@
+"""The capture: what a run keeps of each head, enough to give back any weight exactly.
+
+Per module: query, key, value, and each row's maximum and sum, with scaling, soft cap, sink logits, and one shared mask
+and position bias per distinct tensor. A weight comes back as exp(score − row_max) / row_sum, computed from the kept
+query and key with the same functions as in the pass. Per site: row statistics and the pooled overviews. Memory is
+O(seq_len · d_head) per head.
+
+A capture is flat named tensors with JSON-ready metadata, so it can be written to one file and read back without a copy.
+It does not know where it is stored, nor which model it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from models.attention import SoftmaxParts, attention_scores, mask_scores, softmax_parts
+from models.blockwise import pooling_step
+from models.errors import ConfigError, RangeError
+from models.masks import BiasLayout, MaskLayout
+from models.pooling import fit_steps, pool_cells
+from models.protocol import Index, Pool, SiteDescription, Span, Window
+from models.row_stats import head_scores
+
+VERSION = 1  # of names and meaning of what is stored; a capture of another version is not read
+SMALL_BLOCK = 16  # rows and columns that a product has at least, see Capture._scores
+WEIGHTS_AT_ONCE = 4_000_000  # weights in memory while a large window is pooled, 16 MB in float32
+
+
+@dataclass(frozen=True)
+class ModuleOptions:
+    """How one module turns query and key into weights: numbers, and which of the shared masks and biases."""
+
+    scaling: float
+    softcap: float | None
+    mask: int
+    bias: int | None
+    has_sinks: bool
+
+
+class Capture:
+    """Reads what a run kept. Immutable; any method may be called from several threads at once."""
+
+    def __init__(self, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> None:
+        if metadata["version"] != VERSION:
+            raise ConfigError(f"capture version {metadata['version']} cannot be read, this is version {VERSION}")
+        self._tensors, self._metadata = tensors, metadata
+        self._masks = [
+            MaskLayout.from_tensors(self._named(f"mask.{i}."), key_len) for i, key_len in enumerate(metadata["masks"])
+        ]
+        self._biases = [
+            BiasLayout.from_tensors(self._named(f"bias.{i}."), *lengths) for i, lengths in enumerate(metadata["biases"])
+        ]
+        self._modules = {
+            site["site"]: [ModuleOptions(**module) for module in site["modules"]] for site in metadata["sites"]
+        }
+        self.sites = tuple(self._describe(site) for site in metadata["sites"])
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> Capture:
+        """The capture that `tensors` and `metadata` gave. Raises ConfigError for another version."""
+        return cls(tensors, metadata)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that must be stored, by flat name."""
+        return dict(self._tensors)
+
+    def metadata(self) -> dict[str, Any]:
+        """JSON-ready description that, with the tensors, gives the capture back."""
+        return dict(self._metadata)
+
+    def mask(self, site: str, layer: int) -> MaskLayout:
+        """The mask of one module. Raises RangeError."""
+        self._check(site, layer)
+        return self._masks[self._modules[site][layer].mask]
+
+    def weights(self, site: str, layer: int, heads: Span, rows: Span, cols: Span) -> Tensor:
+        """Give back weights of neighbouring heads of one module, exactly.
+
+        Shapes:  -> (heads, rows, cols), float32 (float64 for float64 models)
+        Values:  0 where the mask hides the key
+        Raises:  RangeError if the rectangle is not inside the capture
+        """
+        described = self._check(site, layer)
+        check_span("heads", heads, described.n_heads)
+        check_span("rows", rows, described.query_len)
+        check_span("cols", cols, described.key_len)
+        module = self._modules[site][layer]
+        scores = self._scores(site, layer, heads, rows, cols)
+        scores = mask_scores(scores, self._masks[module.mask].visible(rows, cols))
+        exponentials = softmax_parts(scores, row_max=self._rows(site, "row_max", layer, heads, rows)).exponentials
+        row_sum = self._rows(site, "row_sum", layer, heads, rows)  # of the whole row, not of the columns asked for
+        return SoftmaxParts(exponentials, row_sum, row_sum).weights()
+
+    def window(
+        self,
+        site: str,
+        layer: Index,
+        head: Index,
+        rows: Span | None,
+        cols: Span | None,
+        max_cells: int,
+        pool: Pool,
+    ) -> Window:
+        """One window, pooled by the smallest steps that need at most max_cells cells.
+
+        Shapes:  -> weights (ceil(rows / row_step), ceil(cols / col_step)), cells aligned to index 0 of the whole matrix
+        Values:  NaN where no weight of the cell is visible; exact when both steps are 1. With layer or head "mean" or
+                 "max": exact when both steps are 1, else from the stored overviews, with their steps
+        Raises:  RangeError
+        """
+        described = self._check(site, layer, head)
+        rows = check_span("rows", rows or (0, described.query_len), described.query_len)
+        cols = check_span("cols", cols or (0, described.key_len), described.key_len)
+        row_step, col_step = fit_steps(rows, cols, max_cells)
+        if isinstance(layer, int) and isinstance(head, int):
+            weights = self._pooled(site, layer, head, rows, cols, row_step, col_step, pool)
+        elif row_step == col_step == 1:
+            weights = self._reduced(site, layer, head, rows, cols)
+        else:
+            row_step, col_step = described.row_step, described.col_step
+            weights = self._reduced_overview(site, layer, head, rows, cols, pool)
+        return Window(rows, cols, row_step, col_step, pool, weights)
+
+    def overview(self, site: str, pool: Pool) -> Tensor:
+        """Give all heads of a site as small pictures.
+
+        Shapes:  -> (n_layers, n_heads, g_rows, g_cols), float32
+        Values:  largest weight of the cell, or mean over its visible weights; 0 where all are hidden
+        Raises:  RangeError
+        """
+        self._site(site)
+        return self._tensors[f"{site}.overview_{pool}"].float()
+
+    def row_stats(self, site: str) -> dict[str, Tensor]:
+        """Give the statistics of every row of every head.
+
+        Shapes:  -> by name, each (n_layers, n_heads, query_len); names and values as in AttentionSummary.rows
+        Raises:  RangeError
+        """
+        self._site(site)
+        return self._named(f"{site}.rows.")
+
+    def head_scores(self, site: str) -> list[dict[str, Any]]:
+        """Give one JSON-ready dict per head: {"site", "layer", "head"} and what `row_stats.head_scores` gives.
+
+        Raises:  RangeError
+        """
+        described, stats = self._site(site), self.row_stats(site)
+        found = []
+        for layer in range(described.n_layers):
+            per_head = head_scores({name: values[layer] for name, values in stats.items()}, self.mask(site, layer))
+            found += [{"site": site, "layer": layer, "head": head, **values} for head, values in enumerate(per_head)]
+        return found
+
+    def sink_share(self, site: str, layer: int) -> Tensor | None:
+        """Give the share of each row that goes to its head's sink, None for a module without sinks.
+
+        Shapes:  -> (n_heads, query_len)
+        Raises:  RangeError
+        """
+        self._check(site, layer)
+        sinks = self._tensors.get(f"{site}.{layer}.sinks")
+        if sinks is None:
+            return None
+        row_max, row_sum = (self._tensors[f"{site}.rows.{name}"][layer] for name in ("row_max", "row_sum"))
+        scores = sinks[:, None, None].expand(*row_max.shape, 1)  # one key for every row
+        return softmax_parts(scores, row_max=row_max).exponentials[..., 0] / row_sum
+
+    # ------------------------------------------------------------------------------------------------------- one window
+
+    def _scores(self, site: str, layer: int, heads: Span, rows: Span, cols: Span) -> Tensor:
+        # (heads, rows, cols): sliced before any arithmetic, so that a stored capture reads only what the window needs
+        described, module = self._site(site), self._modules[site][layer]
+        group = described.n_heads // described.n_kv_heads
+        kv_heads: slice | Tensor = slice(heads[0] // group, heads[1] // group)
+        if heads[0] % group or heads[1] % group:  # part of a group: its key once for each query head
+            kv_heads = torch.arange(*heads) // group
+        key = self._tensors[f"{site}.{layer}.key"][kv_heads, slice(*cols)]
+        query = self._tensors[f"{site}.{layer}.query"][slice(*heads), slice(*rows)]
+        bias = None
+        if module.bias is not None:
+            bias = self._biases[module.bias].block(rows, cols)
+            bias = bias[slice(*heads)] if bias.shape[0] > 1 else bias
+        # Products of a few rows or columns take another path through BLAS, whose rounding differs ten times as much
+        # from the pass as that of a block: so compute at least a small block, of which the rest is dropped.
+        query, key = (pad(tensor, (0, 0, 0, max(0, SMALL_BLOCK - tensor.shape[1]))) for tensor in (query, key))
+        if bias is not None:
+            bias = pad(bias, (0, key.shape[1] - bias.shape[2], 0, query.shape[1] - bias.shape[1]))
+        scores = attention_scores(query, key, module.scaling, softcap=module.softcap, position_bias=bias)
+        return scores[:, : rows[1] - rows[0], : cols[1] - cols[0]]
+
+    def _pooled(
+        self, site: str, layer: int, head: int, rows: Span, cols: Span, row_step: int, col_step: int, pool: Pool
+    ) -> Tensor:
+        mask = self.mask(site, layer)
+        per_part = max(1, WEIGHTS_AT_ONCE // ((cols[1] - cols[0]) * row_step)) * row_step
+        parts = []
+        for part in _split_aligned(rows, per_part):
+            seen = mask.key_range(part)  # hidden columns on either side are never computed
+            inner = (min(max(cols[0], seen[0]), cols[1]), max(min(cols[1], seen[1]), cols[0]))
+            weights = torch.full((part[1] - part[0], cols[1] - cols[0]), torch.nan)
+            if inner[0] < inner[1]:
+                exact = self.weights(site, layer, (head, head + 1), part, inner)[0].float()
+                visible = mask.visible(part, inner)
+                weights[:, inner[0] - cols[0] : inner[1] - cols[0]] = exact.masked_fill_(~visible, torch.nan)
+            parts.append(pool_cells(weights, part[0], cols[0], row_step, col_step, pool))
+        return torch.cat(parts)
+
+    def _reduced(self, site: str, layer: Index, head: Index, rows: Span, cols: Span) -> Tensor:
+        described = self._site(site)
+        heads = (0, described.n_heads) if isinstance(head, str) else (head, head + 1)
+        layers = range(described.n_layers) if isinstance(layer, str) else range(layer, layer + 1)
+        across = [_reduce(self.weights(site, i, heads, rows, cols), head) for i in layers]
+        reduced = _reduce(torch.stack(across), layer).float()
+        visible = torch.stack([self.mask(site, i).visible(rows, cols) for i in layers]).any(0)
+        return reduced.masked_fill(~visible, torch.nan)
+
+    def _reduced_overview(self, site: str, layer: Index, head: Index, rows: Span, cols: Span, pool: Pool) -> Tensor:
+        described, overview = self._site(site), self.overview(site, pool)
+        layers = range(described.n_layers) if isinstance(layer, str) else range(layer, layer + 1)
+        across = overview.select(1, head) if isinstance(head, int) else _reduce(overview.transpose(0, 1), head)
+        cells = across[layer] if isinstance(layer, int) else _reduce(across, layer)
+        counts = sum(
+            (self.mask(site, i).cell_counts(described.row_step, described.col_step) for i in layers),
+            start=torch.zeros(cells.shape, dtype=torch.int64),
+        )
+        cells = cells.masked_fill(counts == 0, torch.nan)
+        here = slice(rows[0] // described.row_step, -(-rows[1] // described.row_step))
+        there = slice(cols[0] // described.col_step, -(-cols[1] // described.col_step))
+        return cells[here, there]
+
+    # ---------------------------------------------------------------------------------------------------------- look-up
+
+    def _named(self, prefix: str) -> dict[str, Tensor]:
+        return {name[len(prefix) :]: tensor for name, tensor in self._tensors.items() if name.startswith(prefix)}
+
+    def _rows(self, site: str, name: str, layer: int, heads: Span, rows: Span) -> Tensor:
+        return self._tensors[f"{site}.rows.{name}"][layer, slice(*heads), slice(*rows)]
+
+    def _describe(self, site: Mapping[str, Any]) -> SiteDescription:
+        modules = self._modules[site["site"]]
+        fields = {name: site[name] for name in ("site", "n_layers", "n_heads", "n_kv_heads", "query_len", "key_len")}
+        return SiteDescription(
+            **fields,
+            row_step=pooling_step(site["query_len"]),
+            col_step=pooling_step(site["key_len"]),
+            masks=tuple(self._masks[module.mask].kind for module in modules),
+            sums_to_one=not any(module.has_sinks for module in modules),
+        )
+
+    def _site(self, site: str) -> SiteDescription:
+        for described in self.sites:
+            if described.site == site:
+                return described
+        raise RangeError("site", site, "one of " + ", ".join(described.site for described in self.sites))
+
+    def _check(self, site: str, layer: Index, head: Index = 0) -> SiteDescription:
+        described = self._site(site)
+        for name, index, count in (("layer", layer, described.n_layers), ("head", head, described.n_heads)):
+            if index in ("mean", "max"):
+                continue
+            if isinstance(index, str) or not 0 <= index < count:
+                raise RangeError(name, index, f"0 to {count - 1}, or mean or max")
+        return described
+
+
+def check_span(name: str, span: Span, length: int) -> Span:
+    """The span, if it is a non-empty part of 0:length. Raises RangeError. Shapes: none, plain numbers."""
+    if not 0 <= span[0] < span[1] <= length:
+        raise RangeError(name, f"{span[0]}:{span[1]}", f"start:stop with 0 ≤ start < stop ≤ {length}")
+    return span
+
+
+def _split_aligned(rows: Span, per_part: int) -> Iterator[Span]:
+    # Parts begin at multiples of per_part, so that no pool cell is cut in two.
+    first = rows[0]
+    while first < rows[1]:
+        stop = min(first - first % per_part + per_part, rows[1])
+        yield (first, stop)
+        first = stop
+
+
+def _reduce(stacked: Tensor, how: Index) -> Tensor:
+    # Over the first axis; a single layer or head was selected before, so that the axis has one entry.
+    if how == "mean":
+        return stacked.mean(0)
+    return stacked.amax(0)

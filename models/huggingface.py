@@ -1,0 +1,306 @@
+"""Any transformers model, looked into: our attention function in place of the model's own kernel.
+
+transformers calls the function that is registered with `AttentionInterface` for every attention module, and asks the
+function that is registered under the same name with `AttentionMaskInterface` for the mask. Without the second it would
+hand over no mask at all, without a word. The recorder of the pass under way travels in a context variable, so passes in
+several threads do not meet.
+
+A picture is only given when as many modules called as the configuration says there are. This module knows nothing of
+the service.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.masking_utils import sdpa_mask
+
+from models import checks
+from models.blockwise import blockwise_attention
+from models.card import Card, Check
+from models.configuration import auto_class, describe, expected_modules
+from models.errors import CaptureError, UnsupportedModel
+from models.protocol import OnLayer, RunResult, ShouldStop, device_of_choice
+from models.recorder import Compute, ModuleCall, Recorder
+from models.tokens import Token, tokens_from_text
+
+NAME = "everyhead"  # of our function in transformers' registries
+INLINE_TOKENS = 256  # up to here the whole pass is compared within the run; above, only on request
+COMPARED_LOGITS = (
+    64  # last positions whose logits are compared: all of them would take 805 MB at 4,096 tokens of SmolLM2
+)
+
+_recorder: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
+
+
+def everyhead_attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    softcap: float | None = None,
+    position_bias: Tensor | None = None,
+    s_aux: Tensor | None = None,
+    **_other: Any,  # position_ids, use_cache, …: families pass what they like
+) -> tuple[Tensor, None]:
+    """Attend for one module of a transformers model, through the recorder of the pass under way.
+
+    Shapes:  query (1, n_heads, query_len, d_head), key (1, n_kv_heads, key_len, d_head), value (1, n_kv_heads, key_len,
+             d_value), attention_mask (1, 1 or n_heads, query_len, key_len) boolean or additive, position_bias the same,
+             s_aux (n_heads) -> (1, query_len, n_heads, d_value), as the interface asks, and no weights
+    Raises:  CaptureError outside of a recorded pass or for more than one text
+    """
+    recorder = _recorder.get()
+    if recorder is None or query.shape[0] != 1:
+        raise CaptureError(
+            f"attention was called {'without a recorder' if recorder is None else 'for several texts at once'}"
+        )
+    output = recorder.attend(
+        ModuleCall(
+            module=module,
+            query=query[0],
+            key=key[0],
+            value=value[0],
+            scaling=query.shape[-1] ** -0.5 if scaling is None else scaling,
+            mask=None if attention_mask is None else attention_mask[0, :, :, : key.shape[2]],
+            position_bias=None if position_bias is None else position_bias[0],
+            softcap=softcap,
+            sink_logits=s_aux,
+            dropout=dropout,
+        )
+    )
+    return output.transpose(0, 1)[None], None  # (n_heads, query_len, d_value) -> (1, query_len, n_heads, d_value)
+
+
+def boolean_mask(*args: Any, **kwargs: Any) -> Tensor:
+    """The mask of a layer as a boolean tensor, never None: transformers' own builder with both of its shortcuts off.
+
+    Shapes:  -> (1, 1, query_len, key_len), True = may attend
+    """
+    kwargs |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
+    mask = sdpa_mask(*args, **kwargs)
+    assert mask is not None  # it is only None through one of the shortcuts
+    return mask
+
+
+AttentionInterface.register(NAME, everyhead_attention)
+AttentionMaskInterface.register(NAME, boolean_mask)
+
+
+class HuggingFaceModel:
+    """One transformers model that one can look into (the AttentionModel protocol). One call of `run` at a time."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase | None,
+        *,
+        weight_precision: str,
+        revision: str,
+        compute: Compute = blockwise_attention,
+    ) -> None:
+        """Raises UnsupportedModel if its attention does not pass through the interface; the message says why."""
+        self.model, self.tokenizer, self._compute = model.eval(), tokenizer, compute
+        self.expected = expected_modules(model)
+        self.default_kernel = _kernel_of(model)
+        _use_our_attention(model)
+        self._names = {id(module): name for name, module in model.named_modules()}
+        self.description = describe(model, tokenizer, self.expected, weight_precision, revision)
+
+    @classmethod
+    def load(
+        cls,
+        folder: Path,
+        *,
+        weight_precision: str,
+        revision: str,
+        device: torch.device | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> HuggingFaceModel:
+        """Load a checkpoint folder: safetensors only, no code from it, no network. Raises UnsupportedModel."""
+        options = {"local_files_only": True, "trust_remote_code": False}
+        config = transformers.AutoConfig.from_pretrained(folder, **options)
+        model = auto_class(config).from_pretrained(folder, dtype=dtype, use_safetensors=True, **options)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
+        model = model.to(device or device_of_choice())
+        return cls(model, tokenizer, weight_precision=weight_precision, revision=revision)
+
+    def tokenize(self, text: str, *, add_special_tokens: bool = True) -> list[Token]:
+        """Tokens of the text, with offsets into it. Does not run the model."""
+        if self.tokenizer is None:
+            raise UnsupportedModel("this model was given without a tokenizer")
+        return tokens_from_text(self.tokenizer, text, add_special_tokens=add_special_tokens)
+
+    def capture_bytes(self, n_tokens: int) -> int:
+        """Bytes that the capture of a run over n_tokens takes in memory and on disk. Shapes: none, plain numbers."""
+        config = self.model.config
+        n_heads, n_kv_heads = self.description.n_heads, self.description.n_kv_heads
+        d_head = getattr(config, "head_dim", None) or config.hidden_size // n_heads
+        width = self.model.dtype.itemsize if self.model.dtype == torch.float64 else 4
+        numbers = n_tokens * (n_heads * d_head + 2 * n_kv_heads * d_head)  # query, key, value
+        numbers += n_tokens * n_heads * 8  # row statistics
+        numbers += n_heads * 2 * min(n_tokens, 64) ** 2  # overviews
+        return int(sum(self.expected.values()) * numbers * width)
+
+    def run(
+        self,
+        token_ids: Sequence[int],
+        *,
+        target_ids: Sequence[int] | None = None,
+        on_layer: OnLayer = lambda _done, _total: None,
+        should_stop: ShouldStop = lambda: False,
+    ) -> RunResult:
+        """Run one text and capture every head.
+
+        Shapes:  none, plain numbers; target_ids only for encoder–decoder models
+        Raises:  Cancelled; CaptureError, with the card so far, if not every attention module was seen
+        """
+        started = time.perf_counter()
+        inline = len(token_ids) <= INLINE_TOKENS
+        recorder = Recorder(
+            self._names, self.expected, on_layer=on_layer, should_stop=should_stop, compute=self._compute
+        )
+        ours = self._forward(token_ids, target_ids, recorder, with_logits=inline)
+        computed = time.perf_counter()
+        capture, found = self._checked(recorder)
+        if inline:
+            whole_pass = self._compare(ours, token_ids, target_ids)
+        else:
+            whole_pass = checks.not_compared(f"more than {INLINE_TOKENS} tokens: compared on request")
+        seconds = {"forward": computed - started, "check": time.perf_counter() - computed}
+        return RunResult(capture, Card((*found, whole_pass)), seconds)
+
+    def compare_whole_pass(
+        self,
+        token_ids: Sequence[int],
+        *,
+        target_ids: Sequence[int] | None = None,
+        should_stop: ShouldStop = lambda: False,
+    ) -> Check:
+        """The card's `whole_pass` check: our pass against the model's own default kernel. Raises Cancelled.
+
+        Shapes:  none, plain numbers
+        """
+        recorder = Recorder(
+            self._names,
+            self.expected,
+            on_layer=lambda _done, _total: None,
+            should_stop=should_stop,
+            keep=False,
+            compute=self._compute,
+        )
+        ours = self._forward(token_ids, target_ids, recorder, with_logits=True)
+        return self._compare(ours, token_ids, target_ids)
+
+    def _checked(self, recorder: Recorder) -> tuple[Any, list[Check]]:
+        record, dtype = recorder.record, self._arithmetic()
+        record.implementation = _kernel_of(self.model)
+        detail = {
+            "attention": "explicit, in blocks of query rows",
+            "weights": self.description.weight_precision,
+            "device": self.model.device.type,
+        }
+        found = [
+            checks.modules_check(record),
+            checks.eval_mode_check(record),
+            Check("arithmetic", "info", str(dtype).removeprefix("torch."), None, detail),
+        ]
+        if found[0].status == "fail":
+            seen, expected = found[0].value, found[0].bound
+            raise CaptureError(
+                f"{seen} of {expected} attention modules were seen, so there is no picture: part of this model's "
+                "attention does not pass through the place where it can be read",
+                Card(tuple(found)),
+            )
+        capture = recorder.capture()
+        found += checks.read_back_checks(record, capture, dtype)
+        found += [checks.non_finite_check(record), checks.module_output_check(record, dtype)]
+        return capture, found
+
+    def _arithmetic(self) -> torch.dtype:
+        return torch.float64 if self.model.dtype == torch.float64 else torch.float32
+
+    def _compare(self, ours: dict[str, Tensor], token_ids: Sequence[int], target_ids: Sequence[int] | None) -> Check:
+        with self._default_kernel():
+            default = self._forward(token_ids, target_ids, None, with_logits=True)
+        extra = {"tokens": len(token_ids), "compared_logits": COMPARED_LOGITS if "logits" in default else 0}
+        return checks.whole_pass_check(ours, default, self.default_kernel, self._arithmetic(), extra)
+
+    @contextmanager
+    def _default_kernel(self) -> Iterator[None]:
+        self.model.set_attn_implementation(self.default_kernel)
+        try:
+            yield
+        finally:
+            _use_our_attention(self.model)
+
+    @torch.no_grad()
+    def _forward(
+        self,
+        token_ids: Sequence[int],
+        target_ids: Sequence[int] | None,
+        recorder: Recorder | None,
+        *,
+        with_logits: bool,
+    ) -> dict[str, Tensor]:
+        """Run the model once: with our attention through the recorder, or, without one, as it is set.
+
+        Shapes:  -> "hidden" (seq_len, d_model), after the final norm; "logits" (positions, vocabulary), of the last
+                 COMPARED_LOGITS positions, if asked and the model has an output layer
+        """
+        self.model.eval()
+        target = self.model if with_logits or target_ids is not None else self.model.base_model
+        hidden: list[Tensor] = []
+        hook = self.model.base_model.register_forward_hook(
+            lambda _m, _a, output: hidden.append(output.last_hidden_state[0])
+        )
+        token = _recorder.set(recorder)
+        try:
+            output = target(**self._model_inputs(target, token_ids, target_ids))
+        finally:
+            _recorder.reset(token)
+            hook.remove()
+        found = {"hidden": hidden[0]}
+        if with_logits and getattr(output, "logits", None) is not None:
+            found["logits"] = output.logits[0, -COMPARED_LOGITS:]
+        return found
+
+    def _model_inputs(
+        self, target: nn.Module, token_ids: Sequence[int], target_ids: Sequence[int] | None
+    ) -> dict[str, Any]:
+        inputs: dict[str, Any] = {"input_ids": torch.tensor([list(token_ids)], device=self.model.device)}
+        if target_ids is not None:
+            inputs["decoder_input_ids"] = torch.tensor([list(target_ids)], device=self.model.device)
+        accepted = inspect.signature(target.forward).parameters
+        if "use_cache" in accepted or "kwargs" in accepted:
+            inputs["use_cache"] = False
+        if "logits_to_keep" in accepted:
+            inputs["logits_to_keep"] = COMPARED_LOGITS
+        return inputs
+
+
+def _use_our_attention(model: PreTrainedModel) -> None:
+    if not model._can_set_attn_implementation():  # noqa: SLF001  transformers' own test, the only one there is
+        raise UnsupportedModel(
+            f"{type(model).__name__} computes attention in its own code, not through transformers' attention interface"
+        )
+    model.set_attn_implementation(NAME)
+    if _kernel_of(model) != NAME:
+        raise UnsupportedModel(f"{type(model).__name__} did not accept another attention function")
+
+
+def _kernel_of(model: PreTrainedModel) -> str:
+    return str(model.config._attn_implementation)  # noqa: SLF001  transformers gives no public name to it

@@ -1,0 +1,142 @@
+"""What the service needs from a model, and nothing more: describe, tokenise, run, read windows.
+
+Implemented by `models/huggingface.py` (any transformers model) and by the tests' fakes. Nothing here says where a model
+lives, so that an implementation may run in another process or on another machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from models.card import Card, Check
+from models.tokens import Token
+
+Pool = Literal["max", "mean"]
+Index = int | Literal["mean", "max"]  # a layer or head, or the mean / maximum over all of them
+Span = tuple[int, int]  # half-open [start, stop)
+OnLayer = Callable[[int, int], None]  # (modules done, modules in all), after each attention module
+ShouldStop = Callable[[], bool]  # asked before each attention module
+
+
+@dataclass(frozen=True)
+class ModelDescription:
+    """What is known of a model before any run. n_heads and n_kv_heads are those of its first site."""
+
+    family: str  # transformers' model_type: "llama", "bert", …
+    kind: Literal["decoder", "encoder", "encoder-decoder"]
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int
+    max_tokens: int
+    implementation: str  # "transformers" (later also "own")
+    dtype: str  # of the arithmetic: "float32", "float64"
+    weight_precision: str  # of the stored weights, e.g. "float32", "4-bit (Q4_1) expanded to float32"
+    revision: str  # changes whenever the weights do
+
+
+@dataclass(frozen=True)
+class MaskKind:
+    """One layer's mask in words.
+
+    kind    causal (keys 0..i), full, causal_window (the last `window` keys up to i), window (|i − j| ≤ window), ranges,
+            dense
+    window  keys in a window, None for the other kinds
+    """
+
+    kind: str
+    window: int | None = None
+
+
+@dataclass(frozen=True)
+class SiteDescription:
+    """One site of a run: its shape, how its overview is pooled, and each layer's mask."""
+
+    site: str  # decoder.self, encoder.self, decoder.cross
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int
+    query_len: int
+    key_len: int
+    row_step: int  # query rows per overview cell
+    col_step: int  # keys per overview cell
+    masks: tuple[MaskKind, ...]  # one per layer
+    sums_to_one: bool  # False where heads have a sink logit, which takes part of each row
+
+
+@dataclass(frozen=True)
+class Window:
+    """A rectangle of one head's weights.
+
+    weights (ceil(rows / row_step), ceil(cols / col_step)), NaN where no weight of the cell is visible; exact when both
+    steps are 1. Cells are aligned to index 0 of the whole matrix: the first and the last may be partial.
+    """
+
+    rows: Span
+    cols: Span
+    row_step: int
+    col_step: int
+    pool: Pool
+    weights: Tensor
+
+
+class CaptureReader(Protocol):
+    """What a run keeps, read back. All methods may be called from several threads at once."""
+
+    sites: tuple[SiteDescription, ...]
+
+    def window(
+        self, site: str, layer: Index, head: Index, rows: Span | None, cols: Span | None, max_cells: int, pool: Pool
+    ) -> Window:
+        """One window, pooled by the smallest steps with at most max_cells cells. Raises RangeError."""
+
+    def overview(self, site: str, pool: Pool) -> Tensor:
+        """(n_layers, n_heads, g_rows, g_cols), float32: max, or mean over visible cells; 0 where wholly masked."""
+
+    def head_scores(self, site: str) -> list[dict[str, Any]]:
+        """One JSON-ready dict per head: site, layer, head, scores, entropy, distance (see models/row_stats.py)."""
+
+    def row_stats(self, site: str) -> dict[str, Tensor]:
+        """Per-row statistics, each (n_layers, n_heads, query_len)."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that must be stored, by flat name (goes into one safetensors file)."""
+
+    def metadata(self) -> dict[str, Any]:
+        """JSON-ready description that, with the tensors, gives the capture back."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """One finished run: what was kept, what was checked, and seconds by stage."""
+
+    capture: CaptureReader
+    card: Card
+    seconds: dict[str, float]
+
+
+class AttentionModel(Protocol):
+    """A model that one can look into. One call of `run` at a time per model."""
+
+    description: ModelDescription
+
+    def tokenize(self, text: str, *, add_special_tokens: bool = True) -> list[Token]:
+        """Tokens of the text, with offsets into it. Does not run the model."""
+
+    def capture_bytes(self, n_tokens: int) -> int:
+        """Bytes that the capture of a run over n_tokens takes in memory and on disk."""
+
+    def run(self, token_ids: Sequence[int], *, on_layer: OnLayer, should_stop: ShouldStop) -> RunResult:
+        """Run one text and capture every head. Raises Cancelled, CaptureError."""
+
+    def compare_whole_pass(self, token_ids: Sequence[int], *, should_stop: ShouldStop) -> Check:
+        """The card's `whole_pass` check: our pass against the model's own default kernel. Raises Cancelled."""
+
+
+def device_of_choice() -> torch.device:
+    """CUDA when torch sees a GPU, else the CPU."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
