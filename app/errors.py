@@ -13,13 +13,28 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from app.schemas import ErrorAnswer
 from app.services import errors as domain
 from models.errors import RangeError
 
 logger = logging.getLogger("everyhead.errors")
+
+
+class ErrorBody(BaseModel):
+    """Why a request was refused and what to do."""
+
+    code: str
+    message: str
+    details: dict[str, Any]
+
+
+class ErrorAnswer(BaseModel):
+    """The one form of every error."""
+
+    error: ErrorBody
+
 
 STATUS: dict[type[domain.DomainError], int] = {
     domain.NotFound: 404,
@@ -58,6 +73,12 @@ DESCRIPTIONS = {
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The documented refusals of one call, for the OpenAPI document."""
     return {status: {"model": ErrorAnswer, "description": DESCRIPTIONS[status]} for status in (*statuses, 421)}
+
+
+def stream_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The same for an event stream, whose refusals are JSON all the same."""
+    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorAnswer.__name__}"}}}
+    return {status: {"content": content, "description": DESCRIPTIONS[status]} for status in (*statuses, 421)}
 
 
 def error_response(
@@ -105,10 +126,15 @@ def _on_invalid(request: Request, error: Exception) -> Response:
     if any(problem["type"] == "json_invalid" for problem in problems):
         return plain_error(400)
     fields = {
-        ".".join(str(part)[:100] for part in problem["loc"][1:]) or str(problem["loc"][0]): str(problem["msg"])[:200]
+        _readable(".".join(map(str, problem["loc"][1:])) or str(problem["loc"][0])): _readable(problem["msg"])
         for problem in problems
     }
     return _on_domain_error(request, domain.InvalidRequest(fields))
+
+
+def _readable(name: object) -> str:
+    """A field's name or problem, short, and whatever it holds can be sent."""
+    return str(name)[:200].encode("utf-8", "replace").decode()
 
 
 def _on_http(request: Request, error: Exception) -> Response:

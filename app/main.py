@@ -15,11 +15,13 @@ from app import errors
 from app.dependencies import Services
 from app.middleware import Gate, LastResort
 from app.routes import attention, health, models, pages, runs, weights
+from app.services.catalogue import Catalogue
 from app.services.jobs import JobQueue
 from app.services.ports import Models, ReadCapture
 from app.services.runs import FORMAT_VERSION, RunService
 from app.services.store import RunStore
 from app.settings import Settings
+from models.capture import Capture
 
 WAITING_THREADS = 16  # calls that may wait for a model to load
 COMPRESS_FROM_BYTES = 1024
@@ -37,6 +39,7 @@ def create_app(
         if settings.torch_threads:
             torch.set_num_threads(settings.torch_threads)
         services.runs.start()
+        services.models.prepare(settings.default_model)
         yield
         services.runs.close()
         services.threads.shutdown(wait=False, cancel_futures=True)
@@ -62,14 +65,19 @@ def create_app(
 
 def _services(settings: Settings, catalogue: Models | None, read_capture: ReadCapture | None) -> Services:
     """Everything that lives as long as the application; nothing is started yet."""
-    if catalogue is None or read_capture is None:
-        raise NotImplementedError("the real catalogue")
+    catalogue = catalogue or Catalogue(
+        data_dir=settings.data_dir,
+        models_dir=settings.models_dir,
+        hub_allow=settings.hub_allow,
+        offline=settings.offline,
+        default_model=settings.default_model,
+    )
     store = RunStore(
         settings.data_dir / "runs",
         limit_bytes=settings.store_bytes,
         backlog_bytes=settings.backlog_bytes,
         format_version=FORMAT_VERSION,
-        read_capture=read_capture,
+        read_capture=read_capture or Capture.from_tensors,
     )
     queue = JobQueue(settings.queue_limit, time.perf_counter, store.wait_for_room)
     service = RunService(catalogue, store, queue, settings.data_dir)

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from app.errors import ErrorBody
 from app.services.records import Stage, Status, Truncate
 
 Kind = Literal["decoder", "encoder", "encoder-decoder"]
 Pool = Literal["max", "mean"]
+
+
+def _is_unicode(value: str) -> str:
+    """JSON can spell half a surrogate pair, which is no character; encoding it raises a ValueError."""
+    value.encode()
+    return value
+
+
+Text = Annotated[str, AfterValidator(_is_unicode)]
 
 
 class _Request(BaseModel):
@@ -17,8 +27,8 @@ class _Request(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    model: Annotated[str, Field(max_length=200, description="id from GET /api/models", examples=["smollm2-135m"])]
-    text: Annotated[str, Field(description="what to look at", examples=["The cat saw the cat."])]
+    model: Annotated[Text, Field(max_length=200, description="id from GET /api/models", examples=["smollm2-135m"])]
+    text: Annotated[Text, Field(description="what to look at", examples=["The cat saw the cat."])]
 
 
 class _Answer(BaseModel):
@@ -36,7 +46,7 @@ class RunRequest(_Request):
 
     truncate: Truncate = "error"
     add_special_tokens: bool = True
-    implementation: Annotated[str | None, Field(max_length=50)] = None
+    implementation: Annotated[Text | None, Field(max_length=50)] = None
 
 
 class AttentionRequest(_Request):
@@ -45,20 +55,6 @@ class AttentionRequest(_Request):
     layers: Annotated[list[int] | None, Field(min_length=1, max_length=1000)] = None
     heads: Annotated[list[int] | None, Field(min_length=1, max_length=1000)] = None
     decimals: Annotated[int | None, Field(ge=0, le=17, description="round to so many decimals")] = None
-
-
-class ErrorBody(_Answer):
-    """Why a request was refused and what to do."""
-
-    code: str
-    message: str
-    details: dict[str, Any]
-
-
-class ErrorAnswer(_Answer):
-    """The one form of every error."""
-
-    error: ErrorBody
 
 
 class _ModelFacts(_Answer):

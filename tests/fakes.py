@@ -94,9 +94,7 @@ class FakeModel:
             self.layers_done = layer + 1
             on_layer(layer + 1, about.n_layers)
         capture = FakeCapture(torch.stack(query), torch.stack(key))
-        return RunResult(
-            capture, fake_card(len(token_ids)), {"forward": time.perf_counter() - started, "checks": 0.001}
-        )
+        return RunResult(capture, fake_card(len(token_ids)), {"forward": time.perf_counter() - started, "check": 0.001})
 
     def compare_whole_pass(self, token_ids: Sequence[int], *, should_stop: ShouldStop) -> Check:
         """Always within the bound."""
@@ -210,5 +208,5 @@ class FakeModels:
     def download_events(self, model_id: str) -> Iterator[Mapping[str, Any]]:
         """Two steps, then an end."""
         self.entry(model_id)
-        yield {"status": "running", "done": 1, "total": 2}
+        yield {"status": "progress", "done": 1, "total": 2}
         yield {"status": "done", "done": 2, "total": 2}

@@ -11,7 +11,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from app import schemas
 from app.dependencies import Everything
-from app.errors import responses
+from app.errors import responses, stream_responses
 
 router = APIRouter(prefix="/api", tags=["models"])
 
@@ -23,7 +23,7 @@ async def list_models(services: Everything) -> schemas.ModelList:
     return schemas.ModelList(models=[schemas.ModelInfo.model_validate(entry) for entry in entries])
 
 
-@router.post("/models/{model_id:path}/download", status_code=202, responses=responses(404, 409, 415))
+@router.post("/models/{model_id:path}/download", status_code=202, responses=responses(404, 409, 415, 422))
 async def start_download(model_id: str, services: Everything) -> schemas.DownloadState:
     """Fetch the weights of a model of the allow-list; progress is at its events."""
     await services.in_thread(lambda: services.models.start_download(model_id))
@@ -36,7 +36,9 @@ async def _download(model_id: str, services: Everything) -> Iterator[Mapping[str
     return iter(await services.in_thread(lambda: services.models.download_events(model_id)))
 
 
-@router.get("/models/{model_id:path}/events", response_class=EventSourceResponse, responses=responses(404, 409))
+@router.get(
+    "/models/{model_id:path}/events", response_class=EventSourceResponse, responses=stream_responses(404, 409, 422)
+)
 async def follow_download(
     services: Everything, events: Annotated[Iterator[Mapping[str, Any]], Depends(_download)]
 ) -> AsyncIterator[ServerSentEvent]:

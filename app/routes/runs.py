@@ -11,7 +11,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from app import schemas
 from app.dependencies import Everything, Runs, Services
-from app.errors import responses
+from app.errors import responses, stream_responses
 from app.routes.answers import NOT_MODIFIED, content_tag, json_bytes, tagged, unchanged
 from app.services.live import LiveRun
 from app.services.records import Options, RunRecord
@@ -47,7 +47,7 @@ async def create_run(
     return Response(content, status, {**location, "Cache-Control": "no-store"}, "application/json")
 
 
-@router.get("/{run_id}", response_model=schemas.RunSummary, responses={**NOT_MODIFIED, **responses(404)})
+@router.get("/{run_id}", response_model=schemas.RunSummary, responses={**NOT_MODIFIED, **responses(404, 422)})
 def read_run(run_id: str, request: Request, runs: Runs) -> Response:
     """Everything about a run but its weights."""
     run = runs.find(run_id)
@@ -58,13 +58,13 @@ def read_run(run_id: str, request: Request, runs: Runs) -> Response:
     return unchanged(request, tag) or tagged(content, tag)
 
 
-@router.delete("/{run_id}", responses=responses(404))
+@router.delete("/{run_id}", responses=responses(404, 422))
 def delete_run(run_id: str, runs: Runs) -> schemas.Deleted:
     """Cancel an unfinished run unless somebody else waits for it; forget any other."""
     return schemas.Deleted.model_validate({"id": run_id, "outcome": runs.delete(run_id)})
 
 
-@router.post("/{run_id}/check", response_model=schemas.RunSummary, responses=responses(404, 409, 415, 503))
+@router.post("/{run_id}/check", response_model=schemas.RunSummary, responses=responses(404, 409, 415, 422, 503))
 async def check_run(run_id: str, request: Request, services: Everything) -> Response:
     """Compare the whole pass with the model's own default kernel; the card then holds the result."""
     check = await services.in_thread(lambda: services.runs.check(run_id))
@@ -81,7 +81,7 @@ def _existing(run_id: str, runs: Runs) -> LiveRun:
     return runs.find(run_id)
 
 
-@router.get("/{run_id}/events", response_class=EventSourceResponse, responses=responses(404))
+@router.get("/{run_id}/events", response_class=EventSourceResponse, responses=stream_responses(404, 422))
 async def follow_run(run: Annotated[LiveRun, Depends(_existing)]) -> AsyncIterator[ServerSentEvent]:
     """Server-sent `progress`, at once and at changes, then `done`, `failed` or `cancelled`. Closing cancels nothing."""
     async for record in run.changes():

@@ -52,7 +52,7 @@ def run_id(
     revision: str,
     implementation: str,
     dtype: str,
-    format_version: int,
+    format_version: str,
     text: str,
     options: Options,
 ) -> str:

@@ -21,37 +21,68 @@ class ModelEntry(Protocol):
     """One model of the catalogue; what is unknown before a download is None."""
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """Name in the API."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name for people."""
+
     @property
-    def family(self) -> str | None: ...
+    def family(self) -> str | None:
+        """transformers' model type."""
+
     @property
-    def kind(self) -> str | None: ...
+    def kind(self) -> str | None:
+        """decoder, encoder or encoder-decoder."""
+
     @property
-    def n_layers(self) -> int | None: ...
+    def n_layers(self) -> int | None:
+        """Layers."""
+
     @property
-    def n_heads(self) -> int | None: ...
+    def n_heads(self) -> int | None:
+        """Heads of a layer."""
+
     @property
-    def n_kv_heads(self) -> int | None: ...
+    def n_kv_heads(self) -> int | None:
+        """Key/value heads of a layer."""
+
     @property
-    def max_tokens(self) -> int | None: ...
+    def max_tokens(self) -> int | None:
+        """Longest text."""
+
     @property
-    def state(self) -> State: ...
+    def state(self) -> State:
+        """Whether it can be used now."""
+
     @property
-    def reason(self) -> str | None: ...
+    def reason(self) -> str | None:
+        """Why it cannot be used."""
+
     @property
-    def progress(self) -> float | None: ...
+    def progress(self) -> float | None:
+        """0..1 while it is being prepared."""
+
     @property
-    def source(self) -> str: ...
+    def source(self) -> str:
+        """Where the weights come from."""
+
     @property
-    def licence(self) -> str | None: ...
+    def licence(self) -> str | None:
+        """Of the weights."""
+
     @property
-    def revision(self) -> str | None: ...
+    def revision(self) -> str | None:
+        """Changes whenever the weights do."""
+
     @property
-    def weight_precision(self) -> str | None: ...
+    def weight_precision(self) -> str | None:
+        """Of the stored weights."""
+
     @property
-    def note(self) -> str | None: ...
+    def note(self) -> str | None:
+        """What else people must know."""
 
 
 class Models(Protocol):

@@ -29,12 +29,13 @@ from app.services.live import LiveRun, finished_run
 from app.services.ports import ModelEntry, Models
 from app.services.records import Options, RunRecord, TextFacts
 from app.services.store import RunStore, Stored
+from models.capture import VERSION as CAPTURE_VERSION
 from models.tokens import Token
 
 REMEMBERED = 200  # failed and cancelled runs whose state can still be asked for
 IMPLEMENTATION = "transformers"
 DTYPE = "model"  # arithmetic follows the model's own type
-FORMAT_VERSION = 1  # of what is stored; a change makes older runs unreadable
+FORMAT_VERSION = f"1.{CAPTURE_VERSION}"  # of what is stored; a change makes older runs unreadable
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class RunStore:
     """Runs by id. Every method may be called from any thread."""
 
     def __init__(
-        self, folder: Path, *, limit_bytes: int, backlog_bytes: int, format_version: int, read_capture: ReadCapture
+        self, folder: Path, *, limit_bytes: int, backlog_bytes: int, format_version: str, read_capture: ReadCapture
     ) -> None:
         self.limit_bytes = limit_bytes
         self._folder = folder
@@ -165,18 +165,18 @@ class RunStore:
                 self._changed.wait_for(lambda: self._pending or self._closed)
                 if not self._pending:
                     return
-                run_id, (record, capture) = next(iter(self._pending.items()))
+                record, capture = next(iter(self._pending.values()))
             written = self._write(record, capture)
             with self._changed:
-                current = self._pending.pop(run_id, None)
+                current = self._pending.get(record.id)
+                if current is None or current[1] is not capture:
+                    continue  # forgotten, or computed again, meanwhile
+                del self._pending[record.id]
                 self._changed.notify_all()
-            if current is None:
-                self._remove(run_id)  # forgotten meanwhile
-            elif written:
-                if current[0] is not record:
-                    self.update(current[0])  # changed meanwhile
-            else:
+            if not written:
                 self._keep_unstored(current)
+            elif current[0] is not record:
+                self.update(current[0])  # changed meanwhile
 
     def _write(self, record: RunRecord, capture: CaptureReader) -> bool:
         """Write one run; its folder appears whole, by renaming."""
@@ -190,17 +190,24 @@ class RunStore:
             size = (partial / CAPTURE).stat().st_size
             self._write_summary(partial, record, size, capture)
             self._make_room(size, keep=record.id)
-            shutil.rmtree(self._folder / record.id, ignore_errors=True)
-            partial.rename(self._folder / record.id)
+            self._publish(partial, record.id, size, capture)
             _sync(self._folder)
         except (OSError, SafetensorError, ValueError, RuntimeError) as error:
             logger.error("run %s could not be stored: %s", record.id[:8], type(error).__name__)
-            shutil.rmtree(partial, ignore_errors=True)
             return False
-        with self._changed:
-            self._sizes[record.id] = size
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
         logger.info("stored run %s: %d bytes in %.2f s", record.id[:8], size, time.perf_counter() - started)
         return True
+
+    def _publish(self, partial: Path, run_id: str, size: int, capture: CaptureReader) -> None:
+        """Give the folder its name, unless the run was forgotten meanwhile: then nothing of it may be seen again."""
+        with self._changed:
+            if run_id not in self._pending or self._pending[run_id][1] is not capture:
+                return
+            shutil.rmtree(self._folder / run_id, ignore_errors=True)
+            partial.rename(self._folder / run_id)
+            self._sizes[run_id] = size
 
     def _write_summary(self, folder: Path, record: RunRecord, size: int, capture: CaptureReader | None = None) -> None:
         """Write summary.json whole or not at all; without a capture its metadata stays as it is."""

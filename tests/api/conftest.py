@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -87,22 +87,26 @@ def until(true: Callable[[], object], timeout_s: float = 10.0) -> None:
         time.sleep(0.01)
 
 
+def settle(client: TestClient, run: dict[str, Any]) -> None:
+    """Wait until the run is on disk; its summary says so, and changes then."""
+    until(lambda: client.get(f"/api/runs/{run['id']}").json()["stored"])
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[str]:
+    """Serve on a real socket, for what an in-process client cannot show: disconnects and streams. Gives the address."""
+    config = uvicorn.Config(app, port=0, log_config=None, access_log=False, timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    until(lambda: server.started)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join(10)
+
+
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., str]]:
-    """Serve on a real socket, for what an in-process client cannot show: disconnects and streams."""
-    servers: list[tuple[uvicorn.Server, threading.Thread]] = []
-
-    def served(model: FakeModel, **settings: Any) -> str:
-        app = make_app(tmp_path / "served", model, **settings)
-        config = uvicorn.Config(app, port=0, log_config=None, access_log=False, timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        servers.append((server, thread))
-        until(lambda: server.started)
-        return f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-
-    yield served
-    for server, thread in servers:
-        server.should_exit = True
-        thread.join(10)
+    """Serve a model on a real socket; gives the address."""
+    with ExitStack() as stack:
+        yield lambda model, **settings: stack.enter_context(serving(make_app(tmp_path / "served", model, **settings)))

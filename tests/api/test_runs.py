@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,7 +42,7 @@ def test_another_request_is_another_run(client: TestClient, run: dict[str, Any],
     assert make_run(client, **other)["id"] != run["id"]
 
 
-def test_ids_depend_on_the_key(start: Start, tmp_path: Any) -> None:
+def test_ids_depend_on_the_key(start: Start, tmp_path: Path) -> None:
     one, two = (make_run(start(data_dir=tmp_path / name)) for name in ("a", "b"))
     assert one["id"] != two["id"]
 

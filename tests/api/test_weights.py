@@ -13,7 +13,7 @@ import pytest
 import torch
 from starlette.testclient import TestClient
 
-from tests.api.conftest import Start, make_run, small_model
+from tests.api.conftest import Start, make_run, settle, small_model
 from tests.fake_capture import FakeCapture
 
 LONG = "one two three four five six seven eight nine ten " * 6
@@ -25,17 +25,18 @@ def capture_of(client: TestClient, run: dict[str, Any]) -> FakeCapture:
     return capture
 
 
-def npy(content: bytes) -> npt.NDArray[np.float32]:
+def npy(content: bytes) -> npt.NDArray[Any]:
     """An array from its file form."""
-    array: npt.NDArray[np.float32] = np.load(io.BytesIO(content), allow_pickle=False)
+    array: npt.NDArray[Any] = np.load(io.BytesIO(content), allow_pickle=False)
     return array
 
 
-def weights(client: TestClient, run: dict[str, Any], **query: Any) -> Any:
+def weights(client: TestClient, run: dict[str, Any], **query: Any) -> dict[str, Any]:
     """A window as JSON."""
     answer = client.get(run["links"]["weights"], params={"layer": 1, "head": 2, **query})
     assert answer.status_code == 200, answer.text
-    return answer.json()
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 def test_a_whole_head_is_exact_and_masked_cells_are_null(client: TestClient, run: dict[str, Any]) -> None:
@@ -93,7 +94,8 @@ def test_the_overview_is_square_root_coded(client: TestClient, run: dict[str, An
     answer = client.get(run["links"]["overview"], params={"pool": pool})
     assert (answer.headers["content-type"], answer.headers["x-everyhead-pool"]) == ("application/x-npy", pool)
     array = npy(answer.content)
-    assert (array.dtype, array.shape) == (np.uint8, (4, 3, 6, 6))
+    assert array.dtype == np.uint8
+    assert array.shape == (4, 3, 6, 6)
     expected = capture_of(client, run).overview("decoder.self", "max" if pool == "max" else "mean")
     # Half a step of 1/255 under the square root, at most 1 there: (w + 1/510)² - w² <= 1/255 + 1/510².
     assert np.abs((array.astype(float) / 255) ** 2 - expected.numpy()).max() <= 1 / 255 + 1 / 510**2
@@ -125,7 +127,7 @@ def test_rows_of_one_head(client: TestClient, run: dict[str, Any]) -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_no_number_that_json_lacks_is_sent(client: TestClient, monkeypatch: pytest.MonkeyPatch, value: float) -> None:
     run = make_run(client)
-    monkeypatch.setattr(FakeCapture, "head_scores", lambda self, site: [{"scores": {"previous": {"score": value}}}])
+    monkeypatch.setattr(FakeCapture, "head_scores", lambda *_: [{"scores": {"previous": {"score": value}}}])
     content = client.get(run["links"]["heads"]).text
     assert json.loads(content) == {"heads": [{"scores": {"previous": {"score": None}}}]}
 
@@ -172,8 +174,7 @@ def test_what_cannot_be_read_names_the_field(
 
 @pytest.mark.parametrize("call", ["", "/heads", "/overview", "/weights?layer=0&head=0", "/rows?layer=0&head=0"])
 def test_an_unchanged_answer_is_not_sent_again(client: TestClient, run: dict[str, Any], call: str) -> None:
-    services = client.app.state.services  # type: ignore[attr-defined]
-    settle(services, run)
+    settle(client, run)
     here = f"{run['links']['self']}{call}"
     first = client.get(here)
     assert first.headers["cache-control"] == "private, no-cache"
@@ -181,13 +182,6 @@ def test_an_unchanged_answer_is_not_sent_again(client: TestClient, run: dict[str
     assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
     other = client.get(here, headers={"If-None-Match": 'W/"other"'})
     assert other.status_code == 200
-
-
-def settle(services: Any, run: dict[str, Any]) -> None:
-    """Wait until the run is on disk: its summary says so, and changes then."""
-    from tests.api.conftest import until
-
-    until(lambda: services.runs.read(run["id"])[0].stored)
 
 
 def test_answers_are_compressed(client: TestClient) -> None:

@@ -1,0 +1,133 @@
+"""What bad input gets: one form, the true status, a message that says what to do, nothing of the user's text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.api.conftest import MODEL, TEXT, Start, small_model
+
+SECRET = "zebra-secret-4711"
+UNKNOWN = "0" * 32
+CASES: list[tuple[str, str, Any, int, str]] = [
+    ("POST", "/api/runs", {"model": MODEL, "text": ""}, 422, "text_empty"),
+    ("POST", "/api/runs", {"model": MODEL, "text": " \n\t\u3000"}, 422, "text_empty"),
+    ("POST", "/api/tokenize", {"model": MODEL, "text": " "}, 422, "text_empty"),
+    ("POST", "/api/attention", {"model": MODEL, "text": ""}, 422, "text_empty"),
+    ("POST", "/api/runs", {"model": "none", "text": SECRET}, 404, "unknown_model"),
+    ("POST", "/api/tokenize", {"model": "none", "text": SECRET}, 404, "unknown_model"),
+    ("POST", "/api/runs", {"model": "gpt2", "text": SECRET}, 409, "model_needs_download"),
+    ("POST", "/api/runs", {"model": "broken", "text": SECRET}, 409, "model_unavailable"),
+    ("POST", "/api/runs", {"model": MODEL, "text": SECRET, "generate": 3}, 422, "invalid_request"),
+    ("POST", "/api/runs", {"model": MODEL, "text": SECRET, "truncate": SECRET}, 422, "invalid_request"),
+    ("POST", "/api/runs", {"model": MODEL, "text": SECRET, "implementation": "own"}, 422, "invalid_request"),
+    ("POST", "/api/runs", {"model": MODEL, "text": [SECRET]}, 422, "invalid_request"),
+    ("POST", "/api/runs", {"model": MODEL}, 422, "invalid_request"),
+    ("POST", "/api/runs", [SECRET], 422, "invalid_request"),
+    ("POST", "/api/attention", {"model": MODEL, "text": SECRET, "layers": [9]}, 422, "out_of_range"),
+    ("POST", "/api/attention", {"model": MODEL, "text": SECRET, "decimals": 99}, 422, "invalid_request"),
+    ("GET", f"/api/runs/{UNKNOWN}", None, 404, "run_gone"),
+    ("GET", "/api/runs/..%2f..%2fetc", None, 404, "not_found"),
+    ("GET", "/api/runs/run-id.key", None, 404, "run_gone"),
+    ("GET", f"/api/runs/{UNKNOWN}/events", None, 404, "run_gone"),
+    ("GET", f"/api/runs/{UNKNOWN}/heads", None, 404, "run_gone"),
+    ("GET", f"/api/runs/{UNKNOWN}/rows?layer=0&head=0", None, 404, "run_gone"),
+    ("GET", f"/api/runs/{UNKNOWN}/overview", None, 404, "run_gone"),
+    ("GET", f"/api/runs/{UNKNOWN}/weights?layer=0&head=0", None, 404, "run_gone"),
+    ("DELETE", f"/api/runs/{UNKNOWN}", None, 404, "run_gone"),
+    ("POST", f"/api/runs/{UNKNOWN}/check", {}, 404, "run_gone"),
+    ("GET", "/api/nothing", None, 404, "not_found"),
+    ("PUT", "/api/runs", {}, 405, "method_not_allowed"),
+    ("GET", "/api/tokenize", None, 405, "method_not_allowed"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status", "code"), CASES)
+def test_each_refusal_has_the_one_form(
+    client: TestClient, method: str, path: str, body: object, status: int, code: str
+) -> None:
+    answer = client.request(method, path, json=body) if body is not None else client.request(method, path)
+    assert answer.status_code == status, answer.text
+    error = answer.json()["error"]
+    assert set(answer.json()) == {"error"}
+    assert set(error) == {"code", "message", "details"}
+    assert error["code"] == code
+    assert len(error["message"]) > 20
+    assert SECRET not in answer.text
+
+
+@pytest.mark.parametrize("content", [b"{", b"", b'{"model": "x", "text": "\xff\xfe"}', b"nonsense", b'{"a": NaN'])
+def test_malformed_json(client: TestClient, content: bytes) -> None:
+    answer = client.post("/api/runs", content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code in (400, 422)
+    assert answer.json()["error"]["code"] == ("malformed_json" if content else "invalid_request")
+
+
+def test_half_a_surrogate_is_refused_not_a_crash(client: TestClient) -> None:
+    content = b'{"model": "fake-30x9", "text": "a \\ud800 b"}'
+    answer = client.post("/api/runs", content=content, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid_request")
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+@pytest.mark.parametrize("path", ["/api/runs", "/api/models/gpt2/download", f"/api/runs/{UNKNOWN}/check"])
+def test_only_json_is_taken(client: TestClient, kind: str, path: str) -> None:
+    answer = client.post(path, content=b'{"model": "x", "text": "y"}', headers={"Content-Type": kind} if kind else {})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_over_the_limit(start: Start, chunked: bool) -> None:
+    client = start(max_body_bytes=2048)
+    body = b'{"model": "fake-30x9", "text": "' + b"a " * 2000 + b'"}'
+    content = iter([body[:1500], body[1500:]]) if chunked else body
+    answer = client.post("/api/runs", content=content, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "body_too_large")
+    assert answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_text_over_the_limit_says_the_count_and_the_choices(start: Start, loaded: bool) -> None:
+    client = start(small_model(max_tokens=4))
+    if loaded:
+        client.post("/api/tokenize", json={"model": MODEL, "text": TEXT})
+    answer = client.post("/api/runs", json={"model": MODEL, "text": TEXT})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (422, "text_too_long")
+    assert error["details"] == {"count": 6, "limit": 4, "choices": ["cut_head", "cut_tail"]}
+
+
+def test_a_run_larger_than_the_store_never_starts(start: Start) -> None:
+    model = small_model()
+    client = start(model, store_bytes=1024**2)
+    answer = client.post("/api/runs", json={"model": MODEL, "text": "word " * 2000})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (413, "run_too_large")
+    assert error["details"]["needed"] > error["details"]["limit"] == 1024**2
+    assert model.runs == 0
+
+
+def test_too_many_weights_are_refused_before_the_model_runs(start: Start) -> None:
+    model = small_model()
+    client = start(model, max_weights=100)
+    error = client.post("/api/attention", json={"model": MODEL, "text": TEXT}).json()["error"]
+    assert error["code"] == "too_many_weights"
+    assert (error["details"]["weights"], error["details"]["limit"]) == (4 * 3 * 6 * 6, 100)
+    assert "POST /api/runs" in error["details"]["use"]
+    assert model.runs == 0
+    few = client.post("/api/attention", json={"model": MODEL, "text": TEXT, "layers": [1], "heads": [0, 2]})
+    assert few.status_code == 200
+
+
+def test_an_unforeseen_error_gives_its_id_alone(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise RuntimeError(SECRET)
+
+    monkeypatch.setattr(client.app.state.services.models, "list", broken)  # type: ignore[attr-defined]
+    answer = client.get("/api/models")
+    assert answer.status_code == 500
+    assert answer.json()["error"]["details"] == {"request_id": answer.headers["x-request-id"]}
+    assert SECRET not in answer.text
+    assert answer.headers["content-security-policy"]

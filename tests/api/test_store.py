@@ -1,0 +1,165 @@
+"""Runs on disk: whole or not at all, found again, bounded, and never in the way of the answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from app.services import store as store_module
+from tests.api.conftest import MODEL, Start, make_run, settle, small_model, until
+
+MIB = 1024**2
+WORDS_PER_MIB = 1365  # one token of the small fake takes 2 · 4 bytes · 8 numbers · 12 heads = 768 bytes
+
+
+def stored(folder: Path) -> set[str]:
+    """Names of whole runs and of anything else in the folder."""
+    return {path.name for path in (folder / "runs").iterdir()}
+
+
+def test_a_run_is_found_after_a_restart(start: Start, tmp_path: Path) -> None:
+    first = start()
+    run = make_run(first)
+    window = first.get(f"{run['links']['weights']}?layer=2&head=1").json()
+    settle(first, run)
+    model = small_model()
+    second = start(model)
+    again = second.get(run["links"]["self"]).json()
+    assert again == {**run, "stored": True, "bytes": again["bytes"]}
+    assert second.get(f"{run['links']['weights']}?layer=2&head=1").json() == window
+    assert make_run(second)["id"] == run["id"]
+    assert model.runs == 0, "nothing is computed again"
+
+
+def test_a_checked_card_is_found_after_a_restart(start: Start) -> None:
+    first = start()
+    run = make_run(first, "word " * 300)
+    first.post(run["links"]["check"], headers={"Content-Type": "application/json"})
+    settle(first, run)
+    until(lambda: start().get(run["links"]["self"]).json()["card"]["checks"][-1]["status"] == "pass")
+
+
+def test_the_answer_does_not_wait_for_the_disk(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed: list[bool] = []
+    monkeypatch.setattr(store_module, "_sync", lambda _: until(lambda: allowed))
+    client = start()
+    run = make_run(client)
+    assert not client.get(run["links"]["self"]).json()["stored"]
+    assert client.get(run["links"]["heads"]).status_code == 200
+    allowed.append(True)
+    settle(client, run)
+
+
+def test_runs_do_not_pile_up_before_a_slow_disk(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed: list[bool] = []
+    monkeypatch.setattr(store_module, "_sync", lambda _: until(lambda: allowed, 20))
+    model = small_model()
+    client = start(model, backlog_bytes=1)
+    make_run(client, "one")
+    waiting = client.post("/api/runs", json={"model": MODEL, "text": "two"}, headers={"Prefer": "respond-async"}).json()
+    until(lambda: client.get(waiting["links"]["self"]).json()["status"] == "queued")
+    assert model.runs == 1
+    allowed.append(True)
+    until(lambda: client.get(waiting["links"]["self"]).json()["status"] == "done")
+
+
+def test_the_least_recently_used_goes_first(start: Start, tmp_path: Path) -> None:
+    client = start(store_bytes=4 * MIB)
+    runs = [make_run(client, f"{name} " * WORDS_PER_MIB) for name in ("a", "b", "c")]
+    for run in runs:
+        settle(client, run)
+    assert client.get(runs[0]["links"]["heads"]).status_code == 200  # used again
+    last = make_run(client, "d " * WORDS_PER_MIB)
+    settle(client, last)
+    assert stored(tmp_path / "data") == {runs[0]["id"], runs[2]["id"], last["id"]}
+    assert client.get(runs[1]["links"]["self"]).json()["error"]["code"] == "run_gone"
+    total = sum(file.stat().st_size for file in (tmp_path / "data" / "runs").rglob("*") if file.is_file())
+    assert total <= 4 * MIB
+
+
+def test_use_is_remembered_over_a_restart_and_a_smaller_bound_is_kept(start: Start, tmp_path: Path) -> None:
+    client = start()
+    runs = [make_run(client, f"{name} " * WORDS_PER_MIB) for name in ("a", "b", "c")]
+    for age, run in enumerate(runs):
+        settle(client, run)
+        os.utime(tmp_path / "data" / "runs" / run["id"], (1000 - age, 1000 - age))
+    start(store_bytes=3 * MIB)
+    assert stored(tmp_path / "data") == {runs[0]["id"], runs[1]["id"]}
+
+
+def test_leftovers_go_and_half_runs_are_not_shown(start: Start, tmp_path: Path) -> None:
+    client = start()
+    run = make_run(client)
+    settle(client, run)
+    folder = tmp_path / "data" / "runs"
+    half = "1" * 32
+    shutil.copytree(folder / run["id"], folder / f"{store_module.PARTIAL}{half}-99")
+    (folder / half).mkdir()
+    shutil.copy(folder / run["id"] / "capture.safetensors", folder / half)
+    again = start()
+    assert not (folder / f"{store_module.PARTIAL}{half}-99").exists()
+    assert again.get(f"/api/runs/{half}").json()["error"]["code"] == "run_gone"
+    assert again.get(run["links"]["self"]).status_code == 200
+
+
+@pytest.mark.parametrize("damage", ["capture", "summary", "format", "record"])
+def test_what_cannot_be_read_back_is_gone_and_computed_again(
+    start: Start, tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = start()
+    run = make_run(client)
+    settle(client, run)
+    folder = tmp_path / "data" / "runs" / run["id"]
+    summary = json.loads((folder / "summary.json").read_text())
+    if damage == "capture":
+        (folder / "capture.safetensors").write_bytes(b"\x10" * 100)
+    elif damage == "summary":
+        (folder / "summary.json").write_text("{")
+    elif damage == "format":
+        (folder / "summary.json").write_text(json.dumps({**summary, "format_version": 99}))
+    else:
+        (folder / "summary.json").write_text(json.dumps({**summary, "record": {"id": run["id"]}}))
+    model = small_model()
+    again = start(model)
+    assert again.get(run["links"]["self"]).json()["error"]["code"] == "run_gone"
+    assert run["id"] not in caplog.text
+    assert make_run(again)["status"] == "done"
+    assert model.runs == 1
+    settle(again, run)
+    assert start().get(run["links"]["self"]).status_code == 200
+
+
+def test_a_full_disk_loses_the_stored_form_only(start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store_module, "save_file", full)
+    client = start()
+    run = make_run(client)
+    until(lambda: not client.app.state.services.runs._store._pending)  # type: ignore[attr-defined]
+    assert client.get(run["links"]["heads"]).status_code == 200
+    assert not client.get(run["links"]["self"]).json()["stored"]
+    assert stored(tmp_path / "data") == set()
+
+
+def test_forgetting_a_run_removes_its_files(start: Start, tmp_path: Path) -> None:
+    client = start()
+    run = make_run(client)
+    settle(client, run)
+    client.delete(run["links"]["self"])
+    assert stored(tmp_path / "data") == set()
+
+
+def test_forgetting_a_run_that_is_being_written(start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    allowed: list[bool] = []
+    monkeypatch.setattr(store_module, "_sync", lambda _: until(lambda: allowed))
+    client = start()
+    run = make_run(client)
+    client.delete(run["links"]["self"])
+    allowed.append(True)
+    until(lambda: stored(tmp_path / "data") == set())
+    assert client.get(run["links"]["self"]).status_code == 404
