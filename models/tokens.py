@@ -10,7 +10,6 @@ This module knows nothing about models, limits or how a label is drawn.
 from __future__ import annotations
 
 import re
-import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +30,6 @@ MAX_GROUP = (
 )
 SPACE_MARK = "▁"  # U+2581, SentencePiece's spelling of a space
 _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")  # SentencePiece's byte fallback
-_set_up = threading.Lock()
 
 
 class TextNotEncodable(EngineError, ValueError):
@@ -143,19 +141,12 @@ def _require_encodable(text: str) -> None:
 def _encode(tokenizer: PreTrainedTokenizerBase, text: str, add_special_tokens: bool) -> Encoding:
     """The `tokenizers.Encoding` of the text, whole.
 
-    Many checkpoints ship a tokenizer that truncates and pads (MiniLM's to 128). Both are switched off once, locked:
-    changing a tokenizer while another thread encodes with it raises "Already borrowed".
+    Many checkpoints ship a tokenizer that truncates and pads (MiniLM's to 128): both are switched off in each call.
     """
     if not tokenizer.is_fast:
         raise UnsupportedModel(
             "this model's tokenizer gives no character offsets, so its tokens cannot be tied to the text"
         )
-    with _set_up:
-        backend = tokenizer.backend_tokenizer
-        if backend.truncation is not None:
-            backend.no_truncation()
-        if backend.padding is not None:
-            backend.no_padding()
     encoded = tokenizer(text, add_special_tokens=add_special_tokens, truncation=False, padding=False, verbose=False)
     encoding: Encoding = encoded.encodings[0]
     return encoding

@@ -18,6 +18,7 @@ from typing import Any
 
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils._validators import validate_repo_id
+from transformers.utils import logging as transformers_logging
 
 from app.services.downloads import Downloads
 from app.services.errors import ModelNeedsDownload, ModelUnavailable, UnknownModel
@@ -113,6 +114,7 @@ class Catalogue:
         load_model: LoadModel = load_with_transformers,
         downloads: Downloads | None = None,
     ) -> None:
+        transformers_logging.disable_progress_bar()  # bars do not belong into a service's log
         self._models_dir = models_dir
         self._offline = offline
         self._default = default_model

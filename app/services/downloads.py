@@ -85,17 +85,13 @@ class Downloads:
 
     def events(self, repo: str) -> Iterator[Mapping[str, Any]]:
         """Each change from now on, and the present state at least every few seconds, until it ends."""
-        last: Progress | None = None
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._progress.get(repo) != last, HEARTBEAT_S)  # noqa: B023 - called at once
-                last = self._progress.get(repo)
-            if last is None:
-                yield Progress("failed", reason="No download of this model was started.").as_event()
-                return
+        last = self.progress(repo)
+        while last and last.status == "progress":
             yield last.as_event()
-            if last.status != "progress":
-                return
+            with self._changed:
+                self._changed.wait_for(lambda: self._progress[repo] != last, HEARTBEAT_S)  # noqa: B023 - called at once
+                last = self._progress[repo]
+        yield (last or Progress("failed", reason="No download of this model was started.")).as_event()
 
     def cache_folder(self, repo: str) -> Path:
         """Where the hub cache keeps everything of the repository; its snapshots link inside it."""

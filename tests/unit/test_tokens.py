@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
@@ -250,14 +249,6 @@ def test_a_long_text_takes_linear_time(tokenizers: dict[str, PreTrainedTokenizer
     text = "he 北京 " * 2000
     tokens = tokens_from_text(tokenizers["byte_level"], text)
     assert sum(len(token.text) for token in tokens if token.part == 1) == len(text)
-
-
-def test_several_threads(tokenizers: dict[str, PreTrainedTokenizerBase]) -> None:
-    """A fresh tokenizer that truncates, used by eight threads at once: its set-up must happen once and before."""
-    tokenizer = minilm()
-    with ThreadPoolExecutor(8) as pool:
-        counts = list(pool.map(lambda _: len(tokens_from_text(tokenizer, "cat " * 600)), range(32)))
-    assert counts == [602] * 32
 
 
 @pytest.mark.parametrize(("how", "kept", "edges"), [("cut_head", ["c", "d"], (4, 7)), ("cut_tail", ["a", "b"], (0, 3))])
