@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from models import packaged
@@ -114,9 +115,13 @@ def test_what_a_killed_process_left_is_removed(source: Path, tmp_path: Path) -> 
 def test_threads_that_start_together_convert_once(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written: list[object] = []
-    save = packaged.save_file
-    monkeypatch.setattr(packaged, "save_file", lambda *args, **kwargs: (written.append(args[1]), save(*args, **kwargs)))
+    written: list[Path] = []
+
+    def save(weights: dict[str, torch.Tensor], path: Path, metadata: dict[str, str]) -> None:
+        written.append(path)
+        save_file(weights, path, metadata=metadata)
+
+    monkeypatch.setattr(packaged, "save_file", save)
     threads = [threading.Thread(target=convert_gguf, args=(source, tmp_path / "tiny", nothing)) for _ in range(3)]
     for thread in threads:
         thread.start()
@@ -140,10 +145,7 @@ sys.stdout.write("converted" if 0.0 in seen else "waited")
 def test_processes_that_start_together_convert_once(source: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", SECOND_PROCESS, str(source), str(tmp_path / "tiny")]
     root = Path(packaged.__file__).parent.parent
-    processes = [
-        subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
+    processes = [subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     said = sorted(process.communicate(timeout=120)[0] for process in processes)
     assert [process.returncode for process in processes] == [0, 0]
     assert said == ["converted", "waited"]

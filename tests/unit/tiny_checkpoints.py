@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer
@@ -17,8 +18,8 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-SMALL_GPT2 = {"n_embd": 8, "n_layer": 2, "n_head": 2, "n_positions": 16, "vocab_size": 8}
-SMALL_BERT = {
+SMALL_GPT2: dict[str, Any] = {"n_embd": 8, "n_layer": 2, "n_head": 2, "n_positions": 16, "vocab_size": 8}
+SMALL_BERT: dict[str, Any] = {
     "hidden_size": 8,
     "num_hidden_layers": 3,
     "num_attention_heads": 4,
@@ -26,7 +27,7 @@ SMALL_BERT = {
     "vocab_size": 8,
     "max_position_embeddings": 32,
 }
-SMALL_T5 = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 2, "num_heads": 2, "vocab_size": 8}
+SMALL_T5: dict[str, Any] = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 2, "num_heads": 2, "vocab_size": 8}
 
 
 def save_tokenizer(folder: Path) -> None:
@@ -38,7 +39,9 @@ def save_tokenizer(folder: Path) -> None:
 
 def save_gpt2(folder: Path, *, dtype: torch.dtype = torch.float32, shard: str = "50GB") -> Path:
     """A decoder: 2 layers, 2 heads, 16 positions."""
-    GPT2LMHeadModel(GPT2Config(**SMALL_GPT2)).to(dtype).save_pretrained(folder, max_shard_size=shard)
+    model = GPT2LMHeadModel(GPT2Config(**SMALL_GPT2))
+    torch.nn.Module.to(model, dtype)
+    model.save_pretrained(folder, max_shard_size=shard)
     save_tokenizer(folder)
     return folder
 
