@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -29,6 +30,22 @@ class Services:
     async def in_thread(self, work: Callable[[], T]) -> T:
         """The result of a blocking call, without blocking the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self.threads, work)
+
+    async def in_thread_while_wanted(self, request: Request, work: Callable[[Callable[[], bool]], T]) -> T:
+        """The same; `work` is handed a function that says whether the client has gone. Threads are few."""
+        stop = threading.Event()
+        watching = asyncio.create_task(client_gone(request))
+        watching.add_done_callback(lambda _: stop.set())
+        try:
+            return await self.in_thread(lambda: work(stop.is_set))
+        finally:
+            watching.cancel()
+
+
+async def client_gone(request: Request) -> None:
+    """Return once the client has closed its connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _services(request: Request) -> Services:

@@ -13,11 +13,12 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from jinja2 import TemplateError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from app.services import errors as domain
-from models.errors import RangeError
+from models.errors import Cancelled, RangeError
 
 logger = logging.getLogger("everyhead.errors")
 
@@ -53,6 +54,7 @@ STATUS: dict[type[domain.DomainError], int] = {
     domain.InvalidRequest: 422,
     domain.QueueFull: 503,
 }
+CLIENT_GONE = 499  # for the log alone: nobody reads the answer
 HTTP_CODES = {
     400: ("malformed_json", "The body is not valid JSON in UTF-8."),
     404: ("not_found", "Nothing is here. GET /openapi.json lists every call."),
@@ -95,10 +97,23 @@ def plain_error(status: int, details: Mapping[str, Any] | None = None) -> JSONRe
     return error_response(status, code, message, details or {})
 
 
+def failure(request: Request, request_id: str) -> Response:
+    """A 500: the request's id, and nothing of what went wrong."""
+    if _wants_page(request):
+        try:
+            page: Response = request.app.state.pages.error(request, 500, request_id)
+        except (TemplateError, KeyError) as error:  # the page itself may be what is broken
+            logger.error("request %s: no error page: %s", request_id, type(error).__name__)
+        else:
+            return page
+    return plain_error(500, {"request_id": request_id})
+
+
 def install(app: FastAPI) -> None:
     """Have every error of the application answered in the one form."""
     app.add_exception_handler(domain.DomainError, _on_domain_error)
     app.add_exception_handler(RangeError, _on_range_error)
+    app.add_exception_handler(Cancelled, _on_client_gone)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
 
@@ -117,6 +132,11 @@ def _on_domain_error(_request: Request, error: Exception) -> Response:
 def _on_range_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RangeError)
     return _on_domain_error(request, domain.OutOfRange(error.name, error.given, error.valid))
+
+
+def _on_client_gone(_request: Request, _error: Exception) -> Response:
+    """Work for a request stops early only when its client has gone."""
+    return Response(status_code=CLIENT_GONE)
 
 
 def _on_invalid(request: Request, error: Exception) -> Response:
@@ -142,6 +162,6 @@ def _on_http(request: Request, error: Exception) -> Response:
     status = error.status_code
     code, message = HTTP_CODES.get(status, (HTTPStatus(status).name.lower(), HTTPStatus(status).description))
     if _wants_page(request):
-        page: Response = request.app.state.pages.error(request, status, code)
+        page: Response = request.app.state.pages.error(request, status)
         return page
     return error_response(status, code, message, {}, error.headers)

@@ -12,9 +12,10 @@ from collections.abc import Collection
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.errors import plain_error
+from app.errors import failure, plain_error
 
 logger = logging.getLogger("everyhead.requests")
 
@@ -78,7 +79,7 @@ class LastResort:
             where = _origin(error)
             logger.error("request %s: %s at %s", request_id, type(error).__name__, where)
             if status == 0:
-                await plain_error(500, {"request_id": request_id})(scope, receive, send_noting)
+                await failure(Request(scope), request_id)(scope, receive, send_noting)
         finally:
             route = getattr(scope.get("route"), "path", "-")
             took = (time.perf_counter() - started) * 1000

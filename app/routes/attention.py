@@ -16,6 +16,7 @@ from app.services.errors import OutOfRange, TooManyWeights
 from app.services.runs import RunRequest
 from app.services.store import Stored
 from app.services.windows import nested
+from models.protocol import ShouldStop
 
 router = APIRouter(prefix="/api", tags=["runs"])
 
@@ -23,7 +24,7 @@ router = APIRouter(prefix="/api", tags=["runs"])
 @router.post("/attention", response_model=schemas.Attention, responses=responses(400, 404, 409, 413, 415, 422, 503))
 async def attention(body: schemas.AttentionRequest, request: Request, services: Everything) -> Response:
     """Weights of the named layers and heads as nested lists [layer][head][query][key], up to a stated number."""
-    await services.in_thread(lambda: _refuse_if_large(body, services))
+    await services.in_thread_while_wanted(request, lambda gone: _refuse_if_large(body, services, gone))
     run = await services.in_thread(lambda: services.runs.submit(RunRequest(body.model, body.text), wanted=False))
     await wait_for(run, request, services)
     if run.failure is not None:
@@ -32,9 +33,9 @@ async def attention(body: schemas.AttentionRequest, request: Request, services: 
     return Response(content, media_type=JSON, headers={"Cache-Control": "no-store"})
 
 
-def _refuse_if_large(body: schemas.AttentionRequest, services: Services) -> None:
+def _refuse_if_large(body: schemas.AttentionRequest, services: Services, gone: ShouldStop) -> None:
     """Before the model runs: the number of weights follows from the number of tokens."""
-    tokens, _ = services.runs.tokenize(body.model, body.text)
+    tokens, _ = services.runs.tokenize(body.model, body.text, stopped=gone)
     entry = services.models.entry(body.model)
     n_layers = len(body.layers) if body.layers is not None else entry.n_layers or 1
     n_heads = len(body.heads) if body.heads is not None else entry.n_heads or 1

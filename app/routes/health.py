@@ -20,9 +20,9 @@ async def live() -> schemas.Health:
 @router.get(
     "/readyz", responses={503: {"model": schemas.Health, "description": "Not ready; reasons say why."}, **responses()}
 )
-async def ready(response: Response, services: Everything) -> schemas.Health:
+def ready(response: Response, services: Everything) -> schemas.Health:
     """Runs can be made; else 503 with the reasons."""
-    reasons = await services.in_thread(services.runs.problems)
+    reasons = services.runs.problems()
     if reasons:
         response.status_code = 503
     return schemas.Health(status="not_ready" if reasons else "ready", reasons=reasons)

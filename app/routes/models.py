@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from app import schemas
@@ -17,16 +17,15 @@ router = APIRouter(prefix="/api", tags=["models"])
 
 
 @router.get("/models", responses=responses())
-async def list_models(services: Everything) -> schemas.ModelList:
+def list_models(services: Everything) -> schemas.ModelList:
     """Every model and its state, the default one first."""
-    entries = await services.in_thread(lambda: list(services.models.list()))
-    return schemas.ModelList(models=[schemas.ModelInfo.model_validate(entry) for entry in entries])
+    return schemas.ModelList(models=[schemas.ModelInfo.model_validate(entry) for entry in services.models.list()])
 
 
 @router.post("/models/{model_id:path}/download", status_code=202, responses=responses(404, 409, 415, 422))
-async def start_download(model_id: str, services: Everything) -> schemas.DownloadState:
+def start_download(model_id: str, services: Everything) -> schemas.DownloadState:
     """Fetch the weights of a model of the allow-list; progress is at its events."""
-    await services.in_thread(lambda: services.models.start_download(model_id))
+    services.models.start_download(model_id)
     return schemas.DownloadState(events=f"/api/models/{model_id}/events")
 
 
@@ -49,10 +48,13 @@ async def follow_download(
 
 
 @router.post("/tokenize", responses=responses(400, 404, 409, 413, 415, 422))
-async def tokenize(body: schemas.TokenizeRequest, services: Everything) -> schemas.Tokens:
+async def tokenize(body: schemas.TokenizeRequest, request: Request, services: Everything) -> schemas.Tokens:
     """Tokens of a text and their count against the model's limit, without running the model."""
-    tokens, limit = await services.in_thread(
-        lambda: services.runs.tokenize(body.model, body.text, add_special_tokens=body.add_special_tokens)
+    tokens, limit = await services.in_thread_while_wanted(
+        request,
+        lambda gone: services.runs.tokenize(
+            body.model, body.text, add_special_tokens=body.add_special_tokens, stopped=gone
+        ),
     )
     return schemas.Tokens(
         model=body.model,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -13,7 +13,7 @@ from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.types import Scope
 
-from app.i18n import Language, Messages, choose_language, load_messages
+from app.i18n import Language, choose_language, load_messages
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "static"
@@ -41,18 +41,25 @@ class Pages:
             loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
         self._templates.globals["asset"] = asset
-
-    @cached_property
-    def _messages(self) -> dict[Language, Messages]:
-        return load_messages(STATIC / "i18n")
+        self._messages = load_messages(STATIC / "i18n")
 
     def index(self, request: Request) -> Response:
         """The one page."""
         return self._render(request, "index.html", 200)
 
-    def error(self, request: Request, status: int, code: str) -> Response:
-        """What a browser gets for a wrong address."""
-        return self._render(request, "error.html", status, status=status, code=code, request_id=None)
+    def api(self, request: Request) -> Response:
+        """Every call of the API with its line from the OpenAPI document."""
+        app: FastAPI = request.app
+        calls = [
+            {"method": method.upper(), "path": path, "text": call["description"]}
+            for path, methods in app.openapi()["paths"].items()
+            for method, call in methods.items()
+        ]
+        return self._render(request, "api.html", 200, calls=calls)
+
+    def error(self, request: Request, status: int, request_id: str | None = None) -> Response:
+        """What a browser gets for a wrong address, or when something broke."""
+        return self._render(request, "error.html", status, status=status, request_id=request_id)
 
     def _render(self, request: Request, template: str, status_code: int, **context: object) -> Response:
         language = choose_language(
@@ -98,6 +105,13 @@ def index(request: Request) -> Response:
     """The page."""
     pages: Pages = request.app.state.pages
     return pages.index(request)
+
+
+@router.get("/docs")
+def docs(request: Request) -> Response:
+    """The API for readers."""
+    pages: Pages = request.app.state.pages
+    return pages.api(request)
 
 
 @router.get(f"/static/{PLOTLY}")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from app import schemas
-from app.dependencies import Everything, Runs, Services
+from app.dependencies import Everything, Runs, Services, client_gone
 from app.errors import responses, stream_responses
 from app.routes.answers import NOT_MODIFIED, content_tag, json_bytes, tagged, unchanged
 from app.services.live import LiveRun
@@ -42,9 +43,10 @@ async def create_run(
         if run.failure is not None:
             raise run.failure
     content = json_bytes(summary(run.record))
-    location = {"Location": f"/api/runs/{run.record.id}"}
-    status = 202 if respond_async and not run.over else 201
-    return Response(content, status, {**location, "Cache-Control": "no-store"}, "application/json")
+    headers = {"Location": f"/api/runs/{run.record.id}", "Cache-Control": "no-store"}
+    if respond_async and not run.over:
+        return Response(content, 202, {**headers, "Preference-Applied": "respond-async"}, "application/json")
+    return Response(content, 201, headers, "application/json")
 
 
 @router.get("/{run_id}", response_model=schemas.RunSummary, responses={**NOT_MODIFIED, **responses(404, 422)})
@@ -85,11 +87,11 @@ def _existing(run_id: str, runs: Runs) -> LiveRun:
 async def follow_run(run: Annotated[LiveRun, Depends(_existing)]) -> AsyncIterator[ServerSentEvent]:
     """Server-sent `progress`, at once and at changes, then `done`, `failed` or `cancelled`. Closing cancels nothing."""
     async for record in run.changes():
-        state = record.as_dict()
         if not run.over or not record.finished:
-            yield ServerSentEvent(event="progress", data={"status": record.status, "progress": state["progress"]})
+            yield ServerSentEvent(event="progress", data={"status": record.status, "progress": asdict(record.progress)})
         else:
-            yield ServerSentEvent(event=record.status, data={"status": record.status, "error": state["error"]})
+            error = None if record.error is None else asdict(record.error)
+            yield ServerSentEvent(event=record.status, data={"status": record.status, "error": error})
 
 
 def summary(record: RunRecord) -> dict[str, Any]:
@@ -101,16 +103,10 @@ def summary(record: RunRecord) -> dict[str, Any]:
 
 async def wait_for(run: LiveRun, request: Request, services: Services) -> None:
     """Wait until the run is over or the client has gone, then stop counting as somebody who waits."""
-    over, gone = asyncio.create_task(run.wait()), asyncio.create_task(_client_gone(request))
+    over, gone = asyncio.create_task(run.wait()), asyncio.create_task(client_gone(request))
     try:
         await asyncio.wait({over, gone}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         over.cancel()
         gone.cancel()
         services.runs.release(run)
-
-
-async def _client_gone(request: Request) -> None:
-    """Return once the client has closed its connection."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

@@ -18,7 +18,7 @@ from app.services.live import LiveRun
 from app.services.ports import ModelEntry, Models
 from app.services.records import Failure, Options, Progress, RunRecord, Stage, TextFacts, Timings
 from models.errors import Cancelled, CaptureError
-from models.protocol import AttentionModel, CaptureReader, ModelDescription, RunResult
+from models.protocol import AttentionModel, CaptureReader, ModelDescription, RunResult, ShouldStop
 from models.tokens import Token
 
 logger = logging.getLogger("everyhead.runs")
@@ -58,9 +58,11 @@ class Compute:
         model = self._load(model_id, lambda _: None, lambda: False)
         return model, *self._fit(model, text, options)
 
-    def tokenize(self, model_id: str, text: str, *, add_special_tokens: bool) -> tuple[list[Token], int]:
-        """All tokens of a text, and the model's limit."""
-        model = self._load(model_id, lambda _: None, lambda: False)
+    def tokenize(
+        self, model_id: str, text: str, *, add_special_tokens: bool, stopped: ShouldStop
+    ) -> tuple[list[Token], int]:
+        """All tokens of a text, and the model's limit. Raises Cancelled."""
+        model = self._load(model_id, lambda _: None, stopped)
         with self._tokenizing:
             return model.tokenize(text, add_special_tokens=add_special_tokens), model.description.max_tokens
 

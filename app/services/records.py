@@ -96,7 +96,8 @@ class RunRecord:
         data = {name: getattr(self, name) for name in ("id", "status", "created", "model", "bytes", "stored")}
         for name in ("options", "text", "progress", "timings"):
             data[name] = asdict(getattr(self, name))
-        data["tokens"] = {"source": [asdict(token) for token in self.tokens], "target": []}
+        # vars, not asdict: tokens are flat, and there may be thousands.
+        data["tokens"] = {"source": [dict(vars(token)) for token in self.tokens], "target": []}
         data["sites"] = [asdict(site) for site in self.sites]
         data["card"] = None if self.card is None else self.card.as_dict()
         data["error"] = None if self.error is None else asdict(self.error)

@@ -30,6 +30,7 @@ from app.services.ports import ModelEntry, Models
 from app.services.records import Options, RunRecord, TextFacts
 from app.services.store import RunStore, Stored
 from models.capture import VERSION as CAPTURE_VERSION
+from models.protocol import ShouldStop
 from models.tokens import Token
 
 REMEMBERED = 200  # failed and cancelled runs whose state can still be asked for
@@ -84,12 +85,14 @@ class RunService:
                 self._remember(run)
         return run
 
-    def tokenize(self, model_id: str, text: str, *, add_special_tokens: bool = True) -> tuple[list[Token], int]:
-        """Tokens of a text and the model's limit; loads the model if it must."""
+    def tokenize(
+        self, model_id: str, text: str, *, add_special_tokens: bool = True, stopped: ShouldStop = lambda: False
+    ) -> tuple[list[Token], int]:
+        """Tokens of a text and the model's limit; loads the model if it must. Raises Cancelled."""
         if not text.strip():
             raise TextEmpty
         self._usable(RunRequest(model_id, text))
-        return self._compute.tokenize(model_id, text, add_special_tokens=add_special_tokens)
+        return self._compute.tokenize(model_id, text, add_special_tokens=add_special_tokens, stopped=stopped)
 
     def release(self, run: LiveRun) -> None:
         """The caller waits no longer; a run for which nobody waits and that nobody wanted is cancelled."""

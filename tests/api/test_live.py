@@ -25,12 +25,12 @@ def connect(address: str) -> httpx2.Client:
     return httpx2.Client(base_url=address, timeout=20, trust_env=False)
 
 
-def post_and_leave(address: str, body: dict[str, Any]) -> socket.socket:
+def post_and_leave(address: str, body: dict[str, Any], path: str = "/api/runs") -> socket.socket:
     """Send a synchronous POST and keep the connection; closing it is going away."""
     parts = urlsplit(address)
     content = json.dumps(body).encode()
     connection = socket.create_connection((parts.hostname, parts.port))
-    head = ("POST /api/runs HTTP/1.1", "Host: localhost", "Content-Type: application/json")
+    head = (f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json")
     connection.sendall("\r\n".join((*head, f"Content-Length: {len(content)}", "", "")).encode() + content)
     return connection
 
@@ -48,6 +48,20 @@ def test_the_server_answers_while_the_model_runs(serve: Serve) -> None:
             slowest = max(slowest, time.perf_counter() - started)
         assert running.result() == 201
     assert slowest < 0.15, "no request waited for a layer"
+
+
+def test_clients_that_go_away_while_a_model_loads_hold_no_thread(serve: Serve) -> None:
+    address = serve(small_model(), load_s=8.0)
+    waiting = [post_and_leave(address, BODY, "/api/tokenize") for _ in range(40)]
+    time.sleep(0.3)
+    for connection in waiting:
+        connection.close()
+    with connect(address) as client:
+        started = time.monotonic()
+        assert client.get("/api/models").json()["models"][0]["state"] == "preparing"
+        run = client.post("/api/runs", json=BODY, headers=ASYNC).json()
+        assert client.delete(run["links"]["self"]).json()["outcome"] == "cancelled"
+    assert time.monotonic() - started < 4, "nothing waited for the model"
 
 
 def test_a_client_that_goes_away_cancels_its_run(serve: Serve) -> None:

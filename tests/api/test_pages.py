@@ -56,6 +56,32 @@ def test_a_browser_gets_a_page_for_a_wrong_address(client: TestClient) -> None:
     assert client.get("/api/nothing", headers=BROWSER).json()["error"]["code"] == "not_found"
 
 
+def test_a_browser_gets_a_page_with_the_request_id_when_something_breaks(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(client.app.state.pages, "index", broken)  # type: ignore[attr-defined]
+    answer = client.get("/", headers=BROWSER)
+    assert (answer.status_code, answer.headers["content-type"]) == (500, "text/html; charset=utf-8")
+    assert answer.headers["x-request-id"] in answer.text
+    assert "secret" not in answer.text
+
+    def no_page(*_: object) -> None:
+        raise KeyError("a message")
+
+    monkeypatch.setattr(client.app.state.pages, "error", no_page)  # type: ignore[attr-defined]
+    assert client.get("/", headers=BROWSER).json()["error"]["code"] == "internal"
+
+
+def test_the_api_page_lists_every_call(client: TestClient) -> None:
+    page = client.get("/docs").text
+    paths = client.get("/openapi.json").json()["paths"]
+    assert [path for path in paths if path not in page] == []
+    assert page.count("<dt>") == sum(len(methods) for methods in paths.values())
+
+
 def test_a_program_gets_json_for_a_wrong_address(client: TestClient) -> None:
     assert client.get("/nothing").json()["error"]["code"] == "not_found"
 

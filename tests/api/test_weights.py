@@ -184,6 +184,17 @@ def test_an_unchanged_answer_is_not_sent_again(client: TestClient, run: dict[str
     assert other.status_code == 200
 
 
+def test_other_windows_and_other_runs_have_other_tags(client: TestClient, run: dict[str, Any]) -> None:
+    other = make_run(client, LONG)
+    calls = [
+        (run, "layer=0&head=0"),
+        (run, "layer=0&head=1"),
+        (run, "layer=0&head=0&pool=mean"),
+        (other, "layer=0&head=0"),
+    ]
+    assert len({client.get(f"{one['links']['weights']}?{query}").headers["etag"] for one, query in calls}) == len(calls)
+
+
 def test_answers_are_compressed(client: TestClient) -> None:
     run = make_run(client, LONG)
     for call in ("", "/heads", "/overview", "/weights?layer=0&head=0&format=npy"):
