@@ -39,14 +39,14 @@ export function traceOf(window, scheme, scale) {
 }
 
 /** Plotly's layout for a place, with labels of `queries` down and `keys` across. */
-export function layoutOf(place, size, queries, keys, ink, dragmode) {
+export function layoutOf(place, size, queries, keys, ink) {
   const { margin, rows, cols } = place;
   return {
     width: size.width, height: size.height, autosize: false,
     margin: {
       l: margin.left, t: margin.top, r: size.width - margin.left - place.width, b: size.height - margin.top - place.height, pad: 0,
     },
-    paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', dragmode, hovermode: false, showlegend: false,
+    paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', dragmode: false, hovermode: false, showlegend: false,
     font: { family: ink.font, color: ink.strong },
     xaxis: { ...axis(cols, place.width, keys, ink, false), range: [cols[0] - 0.5, cols[1] - 0.5], tickangle: -60, side: 'bottom' },
     yaxis: { ...axis(rows, place.height, queries, ink, true), range: [rows[1] - 0.5, rows[0] - 0.5] },

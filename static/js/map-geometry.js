@@ -24,10 +24,11 @@ export function placeMap({ width, height }, rows, cols, letters) {
   };
 }
 
-/** The cell {row, col} at a point of the figure; null outside. */
-export function cellAtPoint(place, x, y) {
-  const across = (x - place.left) / place.width;
-  const down = (y - place.top) / place.height;
+/** The cell {row, col} at a point of the figure; outside it is null, or the nearest one if wanted. */
+export function cellAtPoint(place, x, y, nearest = false) {
+  const inside = (share) => (nearest ? Math.min(0.999999, Math.max(0, share)) : share);
+  const across = inside((x - place.left) / place.width);
+  const down = inside((y - place.top) / place.height);
   if (across < 0 || across >= 1 || down < 0 || down >= 1) return null;
   return {
     row: place.rows[0] + Math.floor(down * (place.rows[1] - place.rows[0])),

@@ -5,10 +5,7 @@ const CONFIG = Object.freeze({
   displaylogo: false,
   showSendToCloud: false,
   plotlyServerURL: '',
-  doubleClick: false,
-  showTips: false,
-  scrollZoom: false,
-  responsive: false,
+  staticPlot: true, // pointing and zooming are ours: Plotly keeps the geometry of an earlier size for its own
 });
 
 // The bundle's map library adds an inline style sheet, which the content-security policy refuses and no heat map needs,

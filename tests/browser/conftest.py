@@ -1,6 +1,6 @@
-"""A real server in a process of its own, a headless Chromium, and a page that remembers what must not happen.
+"""A server in a process of its own, a headless Chromium, and a page that remembers what must not happen.
 
-Servers come in two kinds: over the fake model (quick; for the page's behaviour) and over the real one (for what is shown).
+Servers come in two kinds: over the fake model (quick, for the page's behaviour) and over the real one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Error, Page, Request, sync_playwright
 
 from tests.browser.screen import Screen
 
@@ -33,6 +33,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+CONVERTED = ROOT / "build" / "test-data" / "models"
 START_S = 60.0
 WIDE = {"width": 1440, "height": 900}
 OpenScreen = Callable[..., Screen]
@@ -108,6 +109,20 @@ def small_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
+@pytest.fixture(scope="session")
+def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The service as it is started by hand, with SmolLM2-135M, which the parity tests' folder holds converted."""
+    folder = tmp_path_factory.mktemp("real")
+    CONVERTED.mkdir(parents=True, exist_ok=True)
+    data = folder / "data"
+    data.mkdir(mode=0o700)
+    (data / "models").symlink_to(CONVERTED, target_is_directory=True)
+    port = free_port()
+    environment = {"PORT": str(port), "EVERYHEAD_DATA_DIR": str(data), "EVERYHEAD_OFFLINE": "true"}
+    with serving(["app"], port, environment, folder / "log") as address:
+        yield address
+
+
 class Witness:
     """What a page did that it must never do. `allow(part)` takes back one expected kind of console message."""
 
@@ -119,7 +134,7 @@ class Witness:
         page.on("console", self._console)
         page.on("pageerror", self._error)
         page.on("request", self._request)
-        page.on("dialog", lambda dialog: (self.wrongs.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("dialog", self._dialog)
 
     def allow(self, part: str) -> None:
         """Messages that hold this text are expected by the test."""
@@ -133,6 +148,10 @@ class Witness:
     def _console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
             self.wrongs.append(f"{message.type}: {message.text}")
+
+    def _dialog(self, dialog: Dialog) -> None:
+        self.wrongs.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def _error(self, error: Error) -> None:
         self.wrongs.append(f"uncaught: {error.message}")

@@ -1,4 +1,4 @@
-"""The page as a person uses it: type, run, point, read. Knows the page's parts by their names, and the API as the truth."""
+"""The page as a person uses it: type, run, point, read. Knows its parts by their names, and the API as the truth."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import json
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode
 from urllib.request import urlopen
 
 from playwright.sync_api import Locator, Page, expect
 
 RUN_S = 60.0
 SETTLE_S = 20.0
+# The same weight from windows of other sizes: float32 products of other shapes are summed in another order.
+WINDOW_ROUNDING = 1e-5
 JS_S = 10.0  # an evaluation's own limit: Playwright's does not end a promise that never settles
 
 
@@ -62,7 +64,7 @@ class Screen:
 
     def wait_for_map(self, timeout_s: float = SETTLE_S) -> None:
         """Waits until the heat map shows exactly what the address names, in exact weights."""
-        until(lambda: self._map_settled(), timeout_s)
+        until(self._map_settled, timeout_s)
 
     def _map_settled(self) -> bool:
         drawn = self.js(
@@ -84,7 +86,7 @@ class Screen:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def js(self, script: str, argument: object = None) -> Any:
+    def js(self, script: str, argument: object = None) -> Any:  # noqa: ANN401 - whatever the page answers
         """Evaluates in the page, with a time limit."""
         guarded = f"""(argument) => Promise.race([
             Promise.resolve(({script})(argument)),
@@ -94,7 +96,7 @@ class Screen:
 
     def fragment(self, name: str) -> str | None:
         """One field of the address's fragment."""
-        values = parse_qs(urlsplit(self.page.url).fragment).get(name)
+        values = parse_qs(str(self.js("() => location.hash.slice(1)"))).get(name)
         return values[0] if values else None
 
     @property
@@ -104,7 +106,7 @@ class Screen:
         assert found is not None, "the address names no run"
         return found
 
-    def api(self, rest: str = "", **query: object) -> Any:
+    def api(self, rest: str = "", **query: object) -> Any:  # noqa: ANN401 - JSON
         """The API's own answer about the run that is shown."""
         address = f"{self.base}/api/runs/{self.run_id}{rest}"
         with urlopen(f"{address}?{urlencode(query)}" if query else address, timeout=30) as answer:
@@ -133,10 +135,13 @@ class Screen:
         x, y = self.js(
             """([row, col]) => {
                 const plot = document.querySelector('[data-ref=plot]');
-                const area = plot.querySelector('.nsewdrag').getBoundingClientRect();
+                const { left, top } = plot.getBoundingClientRect();
+                const { xaxis, yaxis, margin, width, height } = plot.layout;
                 const at = (value, [from, to]) => (value - from) / (to - from);
-                const { xaxis, yaxis } = plot.layout;
-                return [area.left + at(col, xaxis.range) * area.width, area.bottom - at(row, yaxis.range) * area.height];
+                return [
+                    left + margin.l + at(col, xaxis.range) * (width - margin.l - margin.r),
+                    top + height - margin.b - at(row, yaxis.range) * (height - margin.t - margin.b),
+                ];
             }""",
             [row, col],
         )

@@ -6,10 +6,11 @@ import re
 from urllib.parse import parse_qs, urlsplit
 from urllib.request import Request, urlopen
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenScreen
-from tests.browser.screen import Screen, until
+from tests.browser.screen import WINDOW_ROUNDING, Screen, until
 
 VIEW = ("layer", "head", "token", "dir", "rows", "cols", "pool", "scale")
 
@@ -41,7 +42,7 @@ def test_a_link_restores_the_view(shown: Screen, open_screen: OpenScreen, fake_s
     assert other.row_labels() == shown.row_labels()
     other.point_at(9, 5)
     expect(other.part("readout").locator("data")).to_be_visible()
-    assert other.read_weight() == shown.weight(9, 5, layer=7, head=3)
+    assert other.read_weight() == pytest.approx(shown.weight(9, 5, layer=7, head=3), rel=WINDOW_ROUNDING)
     assert other.page.input_value("#text") == shown.page.input_value("#text")
 
 

@@ -53,7 +53,7 @@ def _strip_holds_the_text(screen: Screen, tokens: list[dict[str, object]], text:
     plain = [str(token["text"]).strip() for token in tokens]
     assert [one.strip(" ·↵⇥␍") for one in shown] == [one.strip(" ·↵⇥␍") for one in plain]
     groups = screen.js(
-        """() => [...document.querySelectorAll('[data-ref=strip] .tok:not(.piece, .is-special), [data-ref=strip] .pieces-text')]
+        """() => [...document.querySelectorAll('.strip .tok:not(.piece, .is-special), .strip .pieces-text')]
             .map((node) => node.textContent).join('')"""
     )
     bare = groups.translate(str.maketrans("", "", " ·↵⇥␍\n\t"))

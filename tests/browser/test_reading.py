@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.screen import Screen
+from tests.browser.screen import WINDOW_ROUNDING, Screen
 
 # A screenshot rounds colours once more than the ramp, and Plotly interpolates between 49 stops of the scale.
 COLOUR_TOLERANCE = 4
@@ -20,7 +21,7 @@ def test_the_hovered_weight_is_the_apis(shown: Screen, row: int, col: int) -> No
     expect(readout.locator("data")).to_be_visible()
     weight = shown.weight(row, col)
     assert weight is not None
-    assert shown.read_weight() == weight
+    assert shown.read_weight() == pytest.approx(weight, rel=WINDOW_ROUNDING)
     tokens = shown.tokens()
     words = readout.inner_text()
     assert f"({row})" in words
@@ -44,7 +45,7 @@ def test_a_masked_cell_says_so_and_shows_no_number(shown: Screen) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_cells_are_painted_in_the_ramps_colour_of_their_weight(shown: Screen, scheme: str) -> None:
+def test_cells_are_painted_in_the_ramps_colour_of_their_weight(shown: Screen, scheme: Literal["light", "dark"]) -> None:
     shown.page.emulate_media(color_scheme=scheme)
     shown.wait_for_map()
     shown.page.mouse.move(5, 5)  # no crosshair over the cells
@@ -67,9 +68,8 @@ def test_masked_cells_carry_the_hatch(shown: Screen) -> None:
 def test_thumbnails_are_painted_in_the_same_scale(shown: Screen) -> None:
     corner = shown.weight(0, 0, layer=4, head=2)
     assert corner == 1.0
-    box = shown.js(
-        "() => { const b = document.querySelector('[data-ref=canvas]').getBoundingClientRect(); return [b.left, b.top]; }"
-    )
+    box = shown.part("canvas").bounding_box()
+    assert box is not None
     place = shown.js(
         """async () => {
             const { boxOf, layoutOverview } = await import('/static/js/overview-layout.js');
@@ -78,7 +78,7 @@ def test_thumbnails_are_painted_in_the_same_scale(shown: Screen) -> None:
             return boxOf(layoutOverview(room), { layer: 4, head: 2 });
         }"""
     )
-    painted = shown.pixel(box[0] + place["x"] + 1, box[1] + place["y"] + 1)
+    painted = shown.pixel(box["x"] + place["x"] + 1, box["y"] + place["y"] + 1)
     assert max(abs(a - b) for a, b in zip(painted, shown.colour_of(1.0), strict=True)) <= COLOUR_TOLERANCE
 
 
@@ -116,7 +116,7 @@ def test_all_heads_of_a_layer_can_be_shown_as_one(shown: Screen, aggregate: str)
     shown.wait_for_map()
     shown.point_at(7, 4)
     expect(shown.part("readout").locator("data")).to_be_visible()
-    assert shown.read_weight() == shown.weight(7, 4, head=aggregate)
+    assert shown.read_weight() == pytest.approx(shown.weight(7, 4, head=aggregate), rel=WINDOW_ROUNDING)
 
 
 def test_linear_colour_keeps_weights_and_changes_paint(shown: Screen) -> None:

@@ -1,25 +1,34 @@
-/** Pointer and keys on the heat map: hovering reads a cell, a click chooses its row, the wheel and + − 0 zoom, arrows move the cell. */
+/**
+ * Pointer and keys on the heat map: hovering reads a cell, a click chooses its row, dragging zooms into a box, Shift and
+ * dragging moves, the wheel and + − 0 zoom, arrows move the cell. Emits cursor, token, zoom, zoom-by, zoom-out.
+ */
 
 import { perFrame } from '../dom.js';
-import { cellAtPoint } from '../map-geometry.js';
-import { finished, shownRange } from '../select.js';
+import { cellAtPoint, rectOf } from '../map-geometry.js';
+import { finished, shownRange, siteOf } from '../select.js';
 
 const CLICK_REACH = 4; // px between press and release that still count as a click
 const WHEEL = 0.0015; // zoom per wheel unit
+const NARROW = matchMedia('(max-width: 599px)');
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
+const clamp = (value, from, to) => Math.min(to - 1, Math.max(from, value));
+const shift = ([from, to], by) => [from + by, to + by];
+
+/** Moves the read cell by one drawn cell (ten with Shift); at the edge of a zoomed map the map moves along. */
 function moveCell(store, [down, across], far) {
   const { rows, cols } = shownRange(store.state);
   const { cursor, map } = store.state;
-  const step = far ? 10 : 1;
-  const clamp = (value, [from, to]) => Math.min(to - 1, Math.max(from, value));
+  const site = siteOf(store.state);
+  const by = cursor ? (far ? 10 : 1) : 0;
   const start = cursor ?? { row: rows[0], col: cols[0] };
-  const by = cursor ? step : 0;
-  store.emit('cursor', {
-    row: clamp(start.row + down * by * (map.window?.rowStep ?? 1), rows),
-    col: clamp(start.col + across * by * (map.window?.colStep ?? 1), cols),
-  });
+  const row = clamp(start.row + down * by * (map.window?.rowStep ?? 1), 0, site.query_len);
+  const col = clamp(start.col + across * by * (map.window?.colStep ?? 1), 0, site.key_len);
+  const missing = (place, [from, to]) => (place < from ? place - from : Math.max(0, place - to + 1));
+  const [rowsBy, colsBy] = [missing(row, rows), missing(col, cols)];
+  if (rowsBy || colsBy) store.emit('zoom', { rows: shift(rows, rowsBy), cols: shift(cols, colsBy) });
+  store.emit('cursor', { row, col });
 }
 
 function onKey(event, store) {
@@ -34,30 +43,55 @@ function onKey(event, store) {
   return true;
 }
 
-/** Listens on `figure`; `place()` is the present geometry, or null. */
-export function listenToPointer(figure, store, place) {
-  const at = (event) => {
+const between = (one, other) => [Math.min(one, other), Math.max(one, other) + 1];
+
+/** Press, drag, release. `at` turns an event into a cell; `drawBox` shows the box being drawn. */
+function listenToDrag(figure, store, at, place, drawBox) {
+  let press = null; // {x, y, cell}
+  const isClick = (event) => Math.hypot(event.clientX - press.x, event.clientY - press.y) <= CLICK_REACH;
+  const box = (cell) => ({ rows: between(press.cell.row, cell.row), cols: between(press.cell.col, cell.col) });
+
+  figure.addEventListener('pointerdown', (event) => {
+    const cell = event.button === 0 ? at(event) : null;
+    press = cell && { x: event.clientX, y: event.clientY, cell };
+  });
+  figure.addEventListener('pointermove', (event) => {
+    if (!press || event.pointerType === 'touch' || event.shiftKey || isClick(event)) return;
+    if (!figure.hasPointerCapture(event.pointerId)) figure.setPointerCapture(event.pointerId);
+    const { rows, cols } = box(at(event, true));
+    drawBox(rectOf(place(), rows, cols));
+  });
+  const release = (event) => {
+    drawBox(null);
+    if (!press || !place()) return;
+    const cell = at(event, true);
+    const { rows, cols } = shownRange(store.state);
+    if (isClick(event)) {
+      if (event.type === 'pointerup') store.emit('token', { index: store.state.view.dir === 'row' ? cell.row : cell.col });
+    } else if (event.shiftKey) {
+      store.emit('zoom', { rows: shift(rows, press.cell.row - cell.row), cols: shift(cols, press.cell.col - cell.col) });
+    } else if (event.pointerType !== 'touch' && event.type === 'pointerup') store.emit('zoom', box(cell));
+    press = null;
+  };
+  figure.addEventListener('pointerup', release);
+  figure.addEventListener('pointercancel', release);
+}
+
+/** Listens on `figure`; `place()` is the present geometry, or null; `drawBox(rectangle)` shows the box of a drag. */
+export function listenToPointer(figure, store, place, drawBox) {
+  const at = (event, nearest = false) => {
     const box = figure.getBoundingClientRect();
-    return place() && cellAtPoint(place(), event.clientX - box.left, event.clientY - box.top);
+    return place() && finished(store.state) && cellAtPoint(place(), event.clientX - box.left, event.clientY - box.top, nearest);
   };
   const hover = perFrame((cell) => store.emit('cursor', cell));
-  let pressed = null;
   figure.addEventListener('pointermove', (event) => hover(at(event)));
+  figure.addEventListener('pointerdown', (event) => hover(at(event)));
   figure.addEventListener('pointerleave', () => hover(null));
-  figure.addEventListener('pointerdown', (event) => {
-    pressed = [event.clientX, event.clientY];
-    hover(at(event));
-  }, { capture: true });
-  addEventListener('pointerup', (event) => {
-    const from = pressed;
-    pressed = null;
-    if (!from || Math.hypot(event.clientX - from[0], event.clientY - from[1]) > CLICK_REACH) return;
-    const cell = event.target instanceof Node && finished(store.state) ? at(event) : null;
-    if (cell && event.button === 0 && event.detail < 2) store.emit('token', { index: store.state.view.dir === 'row' ? cell.row : cell.col });
-  });
+  figure.addEventListener('dblclick', () => store.emit('zoom-out'));
+  listenToDrag(figure, store, at, place, drawBox);
   figure.addEventListener('wheel', (event) => {
     const cell = at(event);
-    if (!cell || (!event.ctrlKey && matchMedia('(max-width: 599px)').matches)) return;
+    if (!cell || (!event.ctrlKey && NARROW.matches)) return;
     event.preventDefault();
     store.emit('zoom-by', { factor: Math.exp(Math.max(-300, Math.min(300, event.deltaY)) * WHEEL), ...cell });
   }, { passive: false });

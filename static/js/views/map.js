@@ -14,7 +14,6 @@ import { cellAt } from '../window.js';
 import { listenToPointer } from './map-pointer.js';
 
 const MARGIN = 90; // px, roughly, that labels take of the figure; only to guess whether all of them fit
-const TOUCH = matchMedia('(pointer: coarse)');
 
 function setBox(node, box) {
   node.hidden = !box;
@@ -31,7 +30,6 @@ export function mountMap(root, store) {
   const hatch = ref(root, 'hatch');
   let plotly = null;
   let place = null;
-  let listening = false;
 
   function clear() {
     place = null;
@@ -56,28 +54,10 @@ export function mountMap(root, store) {
     plot.hidden = false;
     setBox(hatch, hidesCells(maskOf(siteOf(state), shownHead(state).layer)) ? { x: place.left, y: place.top, width: place.width, height: place.height } : null);
     const trace = traceOf(window, state.scheme, state.view.scale);
-    await draw(plotly, plot, [trace], layoutOf(place, size, tokens, tokens, ink, TOUCH.matches ? false : 'zoom'));
+    await draw(plotly, plot, [trace], layoutOf(place, size, tokens, tokens, ink));
     plot.dataset.key = state.map.key;
     plot.dataset.exact = String(window.exact);
-    listen();
     mark(store.state);
-  }
-
-  function listen() {
-    if (listening) return;
-    listening = true;
-    plot.on('plotly_relayout', (change) => {
-      const ranges = ['xaxis.range[0]', 'xaxis.range[1]', 'yaxis.range[1]', 'yaxis.range[0]'].map((name) => change[name]);
-      if (!place || ranges[0] === undefined) return;
-      const inner = ([from, to]) => [Math.floor(Math.min(from, to) + 0.5), Math.ceil(Math.max(from, to) + 0.5)];
-      const whole = shownRange(store.state);
-      store.emit('zoom', {
-        cols: inner([ranges[0], ranges[1]]),
-        rows: ranges[2] === undefined ? whole.rows : inner([ranges[2], ranges[3]]),
-      });
-      again(); // the range may be the same as before, which changes no state but must undo Plotly's own
-    });
-    plot.on('plotly_doubleclick', () => store.emit('zoom-out'));
   }
 
   function mark({ cursor, view, map }) {
@@ -112,5 +92,5 @@ export function mountMap(root, store) {
     }
   });
   new ResizeObserver(again).observe(figure);
-  listenToPointer(figure, store, () => place);
+  listenToPointer(figure, store, () => place, (box) => setBox(ref(root, 'mark-zoom'), box));
 }

@@ -35,6 +35,7 @@ export function mountStrip(root, store) {
   let nodes = [];
   let painted = [];
   let builtFor = null;
+  const marked = { chosen: null, hovered: null, query: null, key: null };
   let focus = 0;
 
   function build(state) {
@@ -45,6 +46,7 @@ export function mountStrip(root, store) {
     builtFor = key;
     nodes = buildStrip(strip, tokens, state.run.text);
     painted = new Array(nodes.length).fill(NONE);
+    for (const name of Object.keys(marked)) marked[name] = null;
     focus = 0;
     strip.scrollTop = 0;
   }
@@ -63,7 +65,6 @@ export function mountStrip(root, store) {
     }
   }
 
-  const marked = { chosen: null, hovered: null, query: null, key: null };
   function mark(name, index) {
     if (marked[name] === index) return;
     nodes[marked[name]]?.classList.remove(`is-${name}`);
