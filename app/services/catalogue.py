@@ -264,7 +264,7 @@ class Catalogue:
             job.reason = f"it cannot be loaded ({type(error).__name__})"
             logger.warning("loading %s failed", entry.id, exc_info=error)
         with self._lock:
-            del self._jobs[entry.id]
+            self._jobs.pop(entry.id, None)
             if job.reason is not None:
                 self._failures[entry.id] = (time.monotonic(), job.reason)
         job.over.set()
