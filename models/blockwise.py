@@ -152,7 +152,7 @@ def _attend_block(
     if block.hidden is not None:
         columns, where = block.hidden
         scores[..., columns].masked_fill_(where, MASKED)
-    row_max, top_key = _row_max_and_top_key(scores, inputs.sink_logits)
+    row_max, top_key = _row_max_and_top_key(scores, cols[0], inputs.sink_logits)
     parts = softmax_parts(
         scores, row_max=row_max, sink_logits=inputs.sink_logits, out=weights
     )  # scores − row_max stay in scores
@@ -164,7 +164,7 @@ def _attend_block(
     found = {
         "row_max": parts.row_max,
         "row_sum": parts.row_sum,
-        "top_key": torch.where(parts.row_sum > 0, top_key + cols[0], -1),
+        "top_key": top_key,
         "first": weights[..., 0] if cols[0] == 0 else torch.zeros_like(row_max),
         **(_position_stats(weights, inputs.mask, rows, cols) if inputs.same_sequence else {}),
         "entropy": _entropy(weights, scores, parts.row_sum),  # last: it overwrites the scores
@@ -173,16 +173,17 @@ def _attend_block(
         summary.rows[name][:, here] = values
 
 
-def _row_max_and_top_key(scores: Tensor, sink_logits: Tensor | None) -> tuple[Tensor, Tensor]:
+def _row_max_and_top_key(scores: Tensor, first_key: int, sink_logits: Tensor | None) -> tuple[Tensor, Tensor]:
     # torch's argmax over a whole row costs more than the exponentials; the maximum of chunks, then argmax of one chunk,
     # is cheap.
     chunks = scores.unflatten(-1, (-1, CHUNK))  # (n_heads, rows, n_chunks, CHUNK)
     row_max, best = chunks.amax(-1).max(-1)  # both (n_heads, rows)
     index = best[..., None, None].expand(*best.shape, 1, CHUNK)
     inside = chunks.gather(-2, index).squeeze(-2).argmax(-1)
+    top_key = torch.where(row_max > MASKED / 2, first_key + best * CHUNK + inside, -1)
     if sink_logits is not None:
         row_max = torch.maximum(row_max, sink_logits[:, None])
-    return row_max, best * CHUNK + inside
+    return row_max, top_key
 
 
 def _position_stats(weights: Tensor, mask: MaskLayout, rows: Span, cols: Span) -> dict[str, Tensor]:

@@ -170,9 +170,7 @@ class HuggingFaceModel:
         """
         started = time.perf_counter()
         inline = len(token_ids) <= INLINE_TOKENS
-        recorder = Recorder(
-            self._names, self.expected, on_layer=on_layer, should_stop=should_stop, compute=self._compute
-        )
+        recorder = self._recorder(keep=True, on_layer=on_layer, should_stop=should_stop)
         ours = self._forward(token_ids, target_ids, recorder, with_logits=inline)
         computed = time.perf_counter()
         capture, found = self._checked(recorder)
@@ -194,16 +192,27 @@ class HuggingFaceModel:
 
         Shapes:  none, plain numbers
         """
-        recorder = Recorder(
-            self._names,
-            self.expected,
-            on_layer=lambda _done, _total: None,
-            should_stop=should_stop,
-            keep=False,
-            compute=self._compute,
-        )
+        recorder = self._recorder(keep=False, should_stop=should_stop)
         ours = self._forward(token_ids, target_ids, recorder, with_logits=True)
         return self._compare(ours, token_ids, target_ids)
+
+    def final_hidden(self, token_ids: Sequence[int], target_ids: Sequence[int] | None = None) -> Tensor:
+        """Run one text with our attention and keep only what comes out after the final norm.
+
+        Shapes:  -> (seq_len, d_model); of the decoder for encoder–decoder models
+        """
+        return self._forward(token_ids, target_ids, self._recorder(keep=False), with_logits=False)["hidden"]
+
+    def _recorder(
+        self,
+        *,
+        keep: bool,
+        on_layer: OnLayer = lambda _done, _total: None,
+        should_stop: ShouldStop = lambda: False,
+    ) -> Recorder:
+        return Recorder(
+            self._names, self.expected, on_layer=on_layer, should_stop=should_stop, keep=keep, compute=self._compute
+        )
 
     def _checked(self, recorder: Recorder) -> tuple[Any, list[Check]]:
         record, dtype = recorder.record, self._arithmetic()
@@ -262,11 +271,10 @@ class HuggingFaceModel:
                  COMPARED_LOGITS positions, if asked and the model has an output layer
         """
         self.model.eval()
-        target = self.model if with_logits or target_ids is not None else self.model.base_model
+        body = self.model.get_decoder() if self.model.config.is_encoder_decoder else self.model.base_model
+        target = self.model if with_logits or target_ids is not None else body
         hidden: list[Tensor] = []
-        hook = self.model.base_model.register_forward_hook(
-            lambda _m, _a, output: hidden.append(output.last_hidden_state[0])
-        )
+        hook = body.register_forward_hook(lambda _body, _inputs, output: hidden.append(output.last_hidden_state[0]))
         token = _recorder.set(recorder)
         try:
             output = target(**self._model_inputs(target, token_ids, target_ids))

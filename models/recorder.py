@@ -19,7 +19,7 @@ from models.attention import MASKED
 from models.blockwise import AttentionInputs, AttentionSummary, Workspace, blockwise_attention
 from models.capture import Capture
 from models.capture_builder import CaptureBuilder
-from models.checks import ModuleRecord, PassRecord, output_error, sampled_rows, sdpa_reference
+from models.checks import SDPA, ModuleRecord, PassRecord, output_error, sampled_rows, sdpa_reference
 from models.errors import Cancelled, CaptureError, UnsupportedModel
 from models.masks import BiasLayout, MaskLayout
 from models.protocol import OnLayer, ShouldStop
@@ -119,7 +119,7 @@ class Recorder:
             mask=mask,
             softcap=call.softcap,
             bias=bias,
-            sink_logits=None if call.sink_logits is None else call.sink_logits.to(dtype),
+            sink_logits=None if call.sink_logits is None else call.sink_logits.detach().to(dtype),
             same_sequence=not site.endswith(".cross"),
         )
 
@@ -139,7 +139,7 @@ class Recorder:
         rows = sampled_rows(inputs.query.shape[1])
         mask_rows = None if call.mask is None else _may_attend(call.mask[0, rows])
         if inputs.softcap is None:
-            reference, kernel = sdpa_reference(inputs, rows, mask_rows), "scaled_dot_product_attention"
+            reference, kernel = sdpa_reference(inputs, rows, mask_rows), SDPA
         else:
             reference, kernel = _own_eager(call, inputs, rows, mask_rows), "the model's own eager function"
         if mask_rows is not None:  # torch gives NaN where a row has no key; here such a row is 0
