@@ -15,7 +15,8 @@ function countLine({ count, run, text, modelId, ...state }) {
   if (count.count === null) return model?.max_tokens ? t('count.limit', { limit: whole(model.max_tokens) }) : '';
   const line = t(count.over ? 'count.over' : 'count.of', { count: whole(count.count), limit: whole(count.limit) });
   const same = run.phase === 'done' && run.text === text && run.summary.model.id === modelId;
-  const took = same ? run.summary.timings?.total_ms : null;
+  const timings = same ? run.summary.timings : null;
+  const took = timings ? timings.total_ms - (timings.wait_ms ?? 0) : null;
   return took ? `${line} · ${duration(took)}` : line;
 }
 

@@ -4,7 +4,7 @@ const GAP = 6;
 
 function place(button, text) {
   const at = button.getBoundingClientRect();
-  const left = Math.min(innerWidth - text.offsetWidth - 12, Math.max(12, at.left - 12));
+  const left = Math.min(innerWidth - text.offsetWidth - 12, Math.max(12, at.left));
   const below = at.bottom + GAP + text.offsetHeight < innerHeight;
   text.style.left = `${left}px`;
   text.style.top = `${below ? at.bottom + GAP : at.top - GAP - text.offsetHeight}px`;

@@ -37,7 +37,7 @@ function row(model, chosen, store) {
       model.reason ? el('span', { class: 'fine model-reason' }, model.reason) : null,
       model.error ? el('span', { class: 'fine model-reason' }, errorText(model.error)) : null,
       noteOf(model) ? el('span', { class: 'fine' }, noteOf(model)) : null));
-  const download = model.state !== 'needs_download' ? null
+  const download = model.state !== 'needs_download' || model.reason ? null
     : el('button', { type: 'button', class: 'small-button', onclick: () => store.emit('download', { id: model.id }) }, t('models.download'));
   return el('div', { class: 'model-item' }, label, download);
 }
@@ -47,7 +47,8 @@ function buttonContent(state) {
   if (state.models.status === 'error') return [el('span', { class: 'model-name' }, t('models.failed'))];
   if (!model) return [el('span', { class: 'model-name quiet' }, t('models.loading'))];
   const aside = stateText(model) || shape(model);
-  return [el('span', { class: 'model-name' }, model.name), el('span', { class: 'aside' }, aside), el('span', { class: 'chevron', 'aria-hidden': 'true' }, '▾')];
+  const line = el('span', { class: 'model-line' }, el('span', { class: 'model-name' }, model.name), el('span', { class: 'aside' }, aside));
+  return [line, el('span', { class: 'chevron', 'aria-hidden': 'true' }, '▾')];
 }
 
 /** Mounts the model picker. */

@@ -15,6 +15,7 @@ const nameOf = (check) => (has(`check.${check.id}`) ? t(`check.${check.id}`) : c
 
 function valueOf(check) {
   if (check.status === 'not_compared') return t('trust.not_compared');
+  if (has(`check.${check.id}.${check.status}`)) return t(`check.${check.id}.${check.status}`);
   if (typeof check.value === 'string' && has(`check.value.${check.value}`)) return t(`check.value.${check.value}`);
   const bound = check.status === 'fail' && check.bound !== null ? ` ${t('trust.bound', { bound: figure(check.bound) })}` : '';
   return `${figure(check.value)}${bound}`;
@@ -59,6 +60,7 @@ export function mountTrust(root, store) {
     const { checkError } = state.run;
     fill(ref(root, 'checks'), card.checks.map((check) => line(check, state.run, store)),
       checkError ? el('li', { class: 'check-action' }, errorText(checkError)) : null);
-    ref(root, 'model-note').textContent = noteOf(summary.model) ?? '';
+    const note = noteOf(summary.model);
+    ref(root, 'model-note').textContent = note ? t('trust.model', { name: summary.model.name, note }) : '';
   });
 }
