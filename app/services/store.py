@@ -55,7 +55,8 @@ class RunStore:
         """Remove what an earlier process left half-written, count what is there, and start writing."""
         private_folder(self._folder)
         for leftover in self._folder.glob(f"{PARTIAL}*"):
-            shutil.rmtree(leftover, ignore_errors=True)
+            if not _being_written(leftover):
+                shutil.rmtree(leftover, ignore_errors=True)
         folders = [path for path in self._folder.iterdir() if is_run_id(path.name) and (path / SUMMARY).is_file()]
         for path in sorted(folders, key=lambda path: path.stat().st_mtime):
             self._sizes[path.name] = sum(file.stat().st_size for file in path.iterdir())
@@ -238,13 +239,27 @@ class RunStore:
 
     def _remove(self, run_id: str) -> bool:
         """Take a run's folder away, out of sight first."""
-        trash = self._folder / f"{PARTIAL}{run_id}-gone-{time.monotonic_ns()}"
+        trash = self._folder / f"{PARTIAL}{run_id}-{time.monotonic_ns()}-gone"
         try:
             (self._folder / run_id).rename(trash)
         except FileNotFoundError:
             return False
         shutil.rmtree(trash, ignore_errors=True)
         return True
+
+
+def _being_written(partial: Path) -> bool:
+    """Whether another process that lives is at it (a second server on the same folder); its number ends the name."""
+    number = partial.name.rpartition("-")[2]
+    if not number.isdecimal() or int(number) == os.getpid():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _sync(path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,11 +99,17 @@ def test_leftovers_go_and_half_runs_are_not_shown(start: Start, tmp_path: Path) 
     settle(client, run)
     folder = tmp_path / "data" / "runs"
     half = "1" * 32
-    shutil.copytree(folder / run["id"], folder / f"{store_module.PARTIAL}{half}-99")
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    leftovers = [folder / f"{store_module.PARTIAL}{half}-{end}" for end in (ended.pid, os.getpid(), "gone")]
+    of_another = folder / f"{store_module.PARTIAL}{half}-{os.getppid()}"  # a process that lives: a second server, say
+    for path in (*leftovers, of_another):
+        shutil.copytree(folder / run["id"], path)
     (folder / half).mkdir()
     shutil.copy(folder / run["id"] / "capture.safetensors", folder / half)
     again = start()
-    assert not (folder / f"{store_module.PARTIAL}{half}-99").exists()
+    assert [path for path in leftovers if path.exists()] == []
+    assert of_another.exists(), "it is being written"
     assert again.get(f"/api/runs/{half}").json()["error"]["code"] == "run_gone"
     assert again.get(run["links"]["self"]).status_code == 200
 
