@@ -168,7 +168,10 @@ class SoftmaxParts(NamedTuple):
     row_sum: Tensor
 
     def weights(self) -> Tensor:
-        """Divide: (…, query_len, key_len); rows without a visible key stay 0."""
+        """Divide; rows without a visible key stay 0.
+
+        Shapes:  -> (…, n_heads, query_len, key_len)
+        """
         return self.exponentials * reciprocal_row_sum(self.row_sum)[..., None]
 
 

@@ -249,12 +249,12 @@ def _pool_columns(rows: Tensor, first_col: int, col_step: int) -> Tensor:
 
 
 def pooling_step(length: int, cells: int = OVERVIEW_CELLS) -> int:
-    """How many positions share a cell, so that at most `cells` are needed. Shapes: none, plain numbers."""
+    """How many positions share a cell, so that at most `cells` are needed."""
     return max(1, -(-length // cells))
 
 
 def rows_per_block(inputs: AttentionInputs) -> int:
-    """How many query rows to compute together on this device. Shapes: see AttentionInputs."""
+    """How many query rows to compute together on this device."""
     n_heads, query_len, _ = inputs.query.shape
     key_len = inputs.key.shape[1]
     if inputs.query.is_cuda:

@@ -271,7 +271,7 @@ class Capture:
 
 
 def check_span(name: str, span: Span, length: int) -> Span:
-    """The span, if it is a non-empty part of 0:length. Raises RangeError. Shapes: none, plain numbers."""
+    """The span, if it is a non-empty part of 0:length. Raises RangeError."""
     if not 0 <= span[0] < span[1] <= length:
         raise RangeError(name, f"{span[0]}:{span[1]}", f"start:stop with 0 ≤ start < stop ≤ {length}")
     return span

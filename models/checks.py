@@ -65,7 +65,7 @@ class PassRecord:
 
 
 def sampled_rows(query_len: int) -> list[int]:
-    """Choose the rows that are checked: first, last, and evenly between. Shapes: none, plain numbers."""
+    """Choose the rows that are checked: first, last, and evenly between."""
     count = min(SAMPLED_ROWS, query_len)
     return sorted({round(i * (query_len - 1) / max(count - 1, 1)) for i in range(count)})
 

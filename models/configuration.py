@@ -21,7 +21,6 @@ DEFAULT_MAX_TOKENS = 4096  # for models whose positions set no limit (T5)
 def expected_modules(model: PreTrainedModel) -> dict[str, int]:
     """How many attention modules each site has, from the configuration alone: the order is the order of the sites.
 
-    Shapes:  none, plain numbers
     Raises:  UnsupportedModel if some layers are not softmax attention; the message names them
     """
     config = model.config

@@ -145,7 +145,7 @@ class HuggingFaceModel:
         return tokens_from_text(self.tokenizer, text, add_special_tokens=add_special_tokens)
 
     def capture_bytes(self, n_tokens: int) -> int:
-        """Bytes that the capture of a run over n_tokens takes in memory and on disk. Shapes: none, plain numbers."""
+        """Bytes that the capture of a run over n_tokens takes in memory and on disk."""
         config = self.model.config
         n_heads, n_kv_heads = self.description.n_heads, self.description.n_kv_heads
         d_head = getattr(config, "head_dim", None) or config.hidden_size // n_heads
@@ -165,7 +165,7 @@ class HuggingFaceModel:
     ) -> RunResult:
         """Run one text and capture every head.
 
-        Shapes:  none, plain numbers; target_ids only for encoder–decoder models
+        Args:    target_ids only for encoder–decoder models
         Raises:  Cancelled; CaptureError, with the card so far, if not every attention module was seen
         """
         started = time.perf_counter()
@@ -188,10 +188,7 @@ class HuggingFaceModel:
         target_ids: Sequence[int] | None = None,
         should_stop: ShouldStop = lambda: False,
     ) -> Check:
-        """The card's `whole_pass` check: our pass against the model's own default kernel. Raises Cancelled.
-
-        Shapes:  none, plain numbers
-        """
+        """The card's `whole_pass` check: our pass against the model's own default kernel. Raises Cancelled."""
         recorder = self._recorder(keep=False, should_stop=should_stop)
         ours = self._forward(token_ids, target_ids, recorder, with_logits=True)
         return self._compare(ours, token_ids, target_ids)

@@ -12,8 +12,7 @@ from models.protocol import Pool, Span
 def fit_steps(rows: Span, cols: Span, max_cells: int) -> tuple[int, int]:
     """Find the smallest equal steps at which a window needs at most max_cells cells.
 
-    Shapes:  none, plain numbers; a step is never larger than the window's side, so that one row stays one row
-    Values:  (row_step, col_step) for cells aligned to index 0
+    Values:  (row_step, col_step) for cells aligned to index 0; one row stays one row
     """
     step = 1
     while cell_count(rows, step) * cell_count(cols, step) > max_cells:
@@ -22,7 +21,7 @@ def fit_steps(rows: Span, cols: Span, max_cells: int) -> tuple[int, int]:
 
 
 def cell_count(span: Span, step: int) -> int:
-    """How many cells of `step` entries, aligned to index 0, a span touches. Shapes: none, plain numbers."""
+    """How many cells of `step` entries, aligned to index 0, a span touches."""
     return -(-span[1] // step) - span[0] // step
 
 

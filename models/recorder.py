@@ -160,7 +160,7 @@ class Recorder:
 
 
 def site_of(name: str, sites: Sequence[str]) -> str:
-    """Tell a module's site from its qualified name, among the sites that the model has. Shapes: none, plain text."""
+    """Tell a module's site from its qualified name, among the sites that the model has."""
     if len(sites) == 1:
         return sites[0]
     if re.search(r"cross_?attention|encoder_attn|EncDecAttention", name, re.IGNORECASE):
@@ -169,7 +169,7 @@ def site_of(name: str, sites: Sequence[str]) -> str:
 
 
 def layer_of(name: str) -> int | None:
-    """Read the layer from a module's qualified name: its first number, or None. Shapes: none, plain text."""
+    """Read the layer from a module's qualified name: its first number, or None."""
     found = re.search(r"\.(\d+)\.", name)
     return int(found[1]) if found else None
 

@@ -9,7 +9,7 @@ import pytest
 from tests.contracts.repo import files_under, functions, read, tree
 
 CODE = ("app", "models", "bench", "tests", "scripts")
-MAX_LINES = {".py": 300, ".js": 200, ".css": 300}
+MAX_LINES = {".py": 350, ".js": 200, ".css": 300}
 MAX_FUNCTION_LINES = 50
 
 
