@@ -41,6 +41,7 @@ class Loader:
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
         assert self.go.wait(10)
+        time.sleep(0.05)  # long enough to be met by a second load, if there were one
         self._at_once -= 1
         if self.error:
             raise self.error
