@@ -5,7 +5,7 @@ const CONFIG = Object.freeze({
   displaylogo: false,
   showSendToCloud: false,
   plotlyServerURL: '',
-  staticPlot: true, // pointing and zooming are ours: Plotly keeps the geometry of an earlier size for its own
+  staticPlot: true, // pointing and zooming are the page's own
 });
 
 // The bundle's map library adds an inline style sheet, which the content-security policy refuses and no heat map needs,

@@ -119,6 +119,14 @@ def test_all_heads_of_a_layer_can_be_shown_as_one(shown: Screen, aggregate: str)
     assert shown.read_weight() == pytest.approx(shown.weight(7, 4, head=aggregate), rel=WINDOW_ROUNDING)
 
 
+def test_the_picture_stays_in_place_while_one_reads_it(shown: Screen) -> None:
+    before = shown.part("figure").bounding_box()
+    for row, col in ((13, 12), (0, 0), (2, 9)):
+        shown.point_at(row, col)
+        expect(shown.part("readout")).to_contain_text(f"({row})")
+        assert shown.part("figure").bounding_box() == before
+
+
 def test_linear_colour_keeps_weights_and_changes_paint(shown: Screen) -> None:
     before = shown.pixel(*shown.place_of(10, 2))
     shown.part("scale").locator('[data-value="linear"]').click()
