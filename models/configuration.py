@@ -9,13 +9,10 @@ from typing import Any, Literal
 
 import torch
 import transformers
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel
 
 from models.errors import UnsupportedModel
 from models.protocol import ModelDescription
-
-UNLIMITED = 1_000_000  # tokenizers write a huge number where they know no limit
-DEFAULT_MAX_TOKENS = 4096  # for models whose positions set no limit (T5)
 
 
 def expected_modules(model: PreTrainedModel) -> dict[str, int]:
@@ -52,24 +49,18 @@ def auto_class(config: Any) -> Any:  # noqa: ANN401  transformers' Auto classes 
 
 
 def describe(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase | None,
-    expected: dict[str, int],
-    weight_precision: str,
-    revision: str,
+    model: PreTrainedModel, expected: dict[str, int], *, max_tokens: int, weight_precision: str, revision: str
 ) -> ModelDescription:
     """Describe a loaded model in the project's words."""
     config = model.config
     kind: Literal["decoder", "encoder", "encoder-decoder"] = "decoder" if "decoder.self" in expected else "encoder"
-    limits = [getattr(config, "max_position_embeddings", None), getattr(tokenizer, "model_max_length", None)]
-    known = [limit for limit in limits if limit is not None and 0 < limit < UNLIMITED]
     return ModelDescription(
         family=config.model_type,
         kind="encoder-decoder" if config.is_encoder_decoder else kind,
         n_layers=next(iter(expected.values())),
         n_heads=config.num_attention_heads,
         n_kv_heads=getattr(config, "num_key_value_heads", None) or config.num_attention_heads,
-        max_tokens=min(known, default=DEFAULT_MAX_TOKENS),
+        max_tokens=max_tokens,
         implementation="transformers",
         dtype=str(model.dtype).removeprefix("torch.") if model.dtype == torch.float64 else "float32",
         weight_precision=weight_precision,

@@ -28,6 +28,7 @@ from transformers.masking_utils import sdpa_mask
 from models import checks
 from models.blockwise import blockwise_attention
 from models.card import Card, Check
+from models.checkpoints import max_tokens_of
 from models.configuration import auto_class, describe, expected_modules
 from models.errors import CaptureError, UnsupportedModel
 from models.protocol import OnLayer, RunResult, ShouldStop, device_of_choice
@@ -108,6 +109,7 @@ class HuggingFaceModel:
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase | None,
         *,
+        max_tokens: int,
         weight_precision: str,
         revision: str,
         compute: Compute = blockwise_attention,
@@ -118,7 +120,9 @@ class HuggingFaceModel:
         self.default_kernel = _kernel_of(model)
         _use_our_attention(model)
         self._names = {id(module): name for name, module in model.named_modules()}
-        self.description = describe(model, tokenizer, self.expected, weight_precision, revision)
+        self.description = describe(
+            model, self.expected, max_tokens=max_tokens, weight_precision=weight_precision, revision=revision
+        )
 
     @classmethod
     def load(
@@ -128,15 +132,20 @@ class HuggingFaceModel:
         weight_precision: str,
         revision: str,
         device: torch.device | None = None,
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | None = None,
     ) -> HuggingFaceModel:
-        """Load a checkpoint folder: safetensors only, no code from it, no network. Raises UnsupportedModel."""
+        """Load a checkpoint folder: safetensors only, no code from it, no network. Raises UnsupportedModel.
+
+        dtype: of the arithmetic; by default float64 for float64 checkpoints, float32 for all others.
+        """
         options = {"local_files_only": True, "trust_remote_code": False}
         config = transformers.AutoConfig.from_pretrained(folder, **options)
+        dtype = dtype or (torch.float64 if config.dtype == torch.float64 else torch.float32)
         model = auto_class(config).from_pretrained(folder, dtype=dtype, use_safetensors=True, **options)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
         model = model.to(device or device_of_choice())
-        return cls(model, tokenizer, weight_precision=weight_precision, revision=revision)
+        limit = max_tokens_of(config, folder)
+        return cls(model, tokenizer, max_tokens=limit, weight_precision=weight_precision, revision=revision)
 
     def tokenize(self, text: str, *, add_special_tokens: bool = True) -> list[Token]:
         """Tokens of the text, with offsets into it. Does not run the model."""

@@ -24,6 +24,7 @@ from models.packaged import (
 )
 
 OnProgress = Callable[[float], None]
+NEEDS_TARGET = "encoder–decoder models need a target text beside the text, which cannot be given yet"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class CatalogueEntry:
 
     def described_by(self, checkpoint: Checkpoint) -> CatalogueEntry:
         """This entry with what its checkpoint says; precision and revision only where the entry has none."""
-        return replace(
+        described = replace(
             self,
             family=checkpoint.family,
             kind=checkpoint.kind,
@@ -64,6 +65,7 @@ class CatalogueEntry:
             revision=self.revision or checkpoint.revision,
             weight_precision=self.weight_precision or checkpoint.weight_precision,
         )
+        return described.unavailable(NEEDS_TARGET) if checkpoint.kind == "encoder-decoder" else described
 
 
 class ModelSource(Protocol):

@@ -20,7 +20,9 @@ TOKENS = 90
 
 
 def with_compute(fault: Callable[[AttentionInputs, Workspace], AttentionSummary]) -> HuggingFaceModel:
-    return HuggingFaceModel(tiny_model("llama"), None, weight_precision="float32", revision="t", compute=fault)
+    return HuggingFaceModel(
+        tiny_model("llama"), None, max_tokens=512, weight_precision="float32", revision="t", compute=fault
+    )
 
 
 def failed(card: Card) -> set[str]:

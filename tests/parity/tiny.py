@@ -75,7 +75,9 @@ def tiny_model(family: str, dtype: torch.dtype = torch.float32) -> PreTrainedMod
 
 def looked_into(family: str, dtype: torch.dtype = torch.float32) -> HuggingFaceModel:
     """The same behind our protocol."""
-    return HuggingFaceModel(tiny_model(family, dtype), None, weight_precision=str(dtype), revision="tiny")
+    return HuggingFaceModel(
+        tiny_model(family, dtype), None, max_tokens=512, weight_precision=str(dtype), revision="tiny"
+    )
 
 
 def random_ids(count: int, seed: int = 0) -> list[int]:
