@@ -146,7 +146,9 @@ def _on_invalid(request: Request, error: Exception) -> Response:
     if any(problem["type"] == "json_invalid" for problem in problems):
         return plain_error(400)
     fields = {
-        _readable(".".join(map(str, problem["loc"][1:])) or str(problem["loc"][0])): _readable(problem["msg"])
+        _readable(".".join(map(str, problem["loc"][1:])) or str(problem["loc"][0])): _readable(
+            problem["msg"].removeprefix("Value error, ")
+        )
         for problem in problems
     }
     return _on_domain_error(request, domain.InvalidRequest(fields))

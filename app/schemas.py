@@ -14,8 +14,11 @@ Pool = Literal["max", "mean"]
 
 
 def _is_unicode(value: str) -> str:
-    """JSON can spell half a surrogate pair, which is no character; encoding it raises a ValueError."""
-    value.encode()
+    """JSON can spell half a surrogate pair, which is no character."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"character {error.start} is half of a surrogate pair; remove it") from None
     return value
 
 

@@ -18,6 +18,7 @@ from torch.nn.functional import pad
 
 from models.attention import MASKED, attention_scores, reciprocal_row_sum, softmax_parts
 from models.masks import BiasLayout, MaskLayout
+from models.pooling import into_cells
 from models.protocol import Span
 
 OVERVIEW_CELLS = 64  # an overview has at most this many cells a side
@@ -84,6 +85,7 @@ class Workspace:
     def __init__(self) -> None:
         self._buffers: tuple[Tensor, Tensor] | None = None
         self._blocks: dict[tuple[int, int], tuple[MaskLayout, list[Block]]] = {}
+        self._counts: dict[int, tuple[MaskLayout, Tensor]] = {}
 
     def buffers(self, shape: tuple[int, int, int], like: Tensor) -> tuple[Tensor, Tensor]:
         """Two contiguous tensors of this shape, with the dtype and device of `like`; their contents are arbitrary.
@@ -110,6 +112,16 @@ class Workspace:
             )  # holding the mask keeps its id from being used again
         return self._blocks[place][1]
 
+    def cell_counts(self, mask: MaskLayout) -> Tensor:
+        """How many visible weights each cell of the overview has, counted once for each mask.
+
+        Shapes:  -> (g_rows, g_cols), int64
+        """
+        if id(mask) not in self._counts:
+            steps = pooling_step(mask.query_len), pooling_step(mask.key_len)
+            self._counts[id(mask)] = (mask, mask.cell_counts(*steps))
+        return self._counts[id(mask)][1]
+
 
 def blockwise_attention(inputs: AttentionInputs, workspace: Workspace | None = None) -> AttentionSummary:
     """Attend, block of rows by block of rows.
@@ -119,16 +131,14 @@ def blockwise_attention(inputs: AttentionInputs, workspace: Workspace | None = N
     Source:  Vaswani et al. 2017, eq. 1; blocks of rows as in Rabe and Staats 2021, but with all keys of a row together
     """
     workspace = workspace or Workspace()
-    n_heads, query_len, _ = inputs.query.shape
+    n_heads = inputs.query.shape[0]
     summary = _empty_summary(inputs)
     key = pad(inputs.key, (0, 0, 0, -inputs.key.shape[1] % CHUNK))
     value = pad(inputs.value, (0, 0, 0, -inputs.value.shape[1] % CHUNK))
     for block in workspace.blocks(inputs.mask, rows_per_block(inputs)):
         shape = (n_heads, block.rows[1] - block.rows[0], block.cols[1] - block.cols[0])
         _attend_block(inputs, key, value, block, workspace.buffers(shape, inputs.query), summary)
-    row_step = pooling_step(query_len)
-    counts = inputs.mask.cell_counts(row_step, pooling_step(inputs.key.shape[1]))
-    summary.overview_mean.div_(counts.clamp(min=1))  # sums so far
+    summary.overview_mean.div_(workspace.cell_counts(inputs.mask).clamp(min=1))  # sums so far
     return summary
 
 
@@ -229,8 +239,8 @@ def _pool_into(summary: AttentionSummary, weights: Tensor, rows: Span, cols: Spa
         groups.append(weights[:, whole:].unsqueeze(1))  # the last rows of all, or a block inside one cell
     row_cell, col_cell = rows[0] // row_step, cols[0] // col_step
     for group in groups:  # (n_heads, cells, rows in a cell, cols)
-        largest = _pool_columns(group.amax(2), cols[0], col_step).amax(-1)  # (n_heads, cells, col cells)
-        total = _pool_columns(group.sum(2), cols[0], col_step).sum(-1)
+        largest = into_cells(group.amax(2), 2, cols[0], col_step).amax(-1)  # (n_heads, cells, col cells)
+        total = into_cells(group.sum(2), 2, cols[0], col_step).sum(-1)
         here = slice(row_cell, row_cell + group.shape[1])
         there = slice(col_cell, min(col_cell + largest.shape[-1], summary.overview_max.shape[-1]))
         width = there.stop - there.start  # cells beyond it hold nothing but padding
@@ -238,14 +248,6 @@ def _pool_into(summary: AttentionSummary, weights: Tensor, rows: Span, cols: Spa
         torch.maximum(best, largest[..., :width], out=best)
         summary.overview_mean[:, here, there] += total[..., :width]
         row_cell += group.shape[1]
-
-
-def _pool_columns(rows: Tensor, first_col: int, col_step: int) -> Tensor:
-    # (n_heads, cells, cols) -> (n_heads, cells, col cells, col_step), cells aligned to key 0
-    left = first_col % col_step
-    padded: Tensor = pad(rows, (left, -(left + rows.shape[-1]) % col_step))
-    cells: Tensor = padded.unflatten(-1, (-1, col_step))
-    return cells
 
 
 def pooling_step(length: int, cells: int = OVERVIEW_CELLS) -> int:

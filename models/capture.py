@@ -29,7 +29,7 @@ from models.row_stats import head_scores
 
 VERSION = 1  # of names and meaning of what is stored; a capture of another version is not read
 SMALL_BLOCK = 16  # rows and columns that a product has at least, see Capture._scores
-WEIGHTS_AT_ONCE = 4_000_000  # weights in memory while a large window is pooled, 16 MB in float32
+WEIGHTS_AT_ONCE = 1_000_000  # weights in memory while a large window is pooled, 4 MB in float32
 
 
 @dataclass(frozen=True)
@@ -204,12 +204,12 @@ class Capture:
         for part in _split_aligned(rows, per_part):
             seen = mask.key_range(part)  # hidden columns on either side are never computed
             inner = (min(max(cols[0], seen[0]), cols[1]), max(min(cols[1], seen[1]), cols[0]))
-            weights = torch.full((part[1] - part[0], cols[1] - cols[0]), torch.nan)
+            weights = torch.zeros(part[1] - part[0], cols[1] - cols[0])
             if inner[0] < inner[1]:
-                exact = self.weights(site, layer, (head, head + 1), part, inner)[0].float()
-                visible = mask.visible(part, inner)
-                weights[:, inner[0] - cols[0] : inner[1] - cols[0]] = exact.masked_fill_(~visible, torch.nan)
-            parts.append(pool_cells(weights, part[0], cols[0], row_step, col_step, pool))
+                exact = self.weights(site, layer, (head, head + 1), part, inner)[0]
+                weights[:, inner[0] - cols[0] : inner[1] - cols[0]] = exact
+            counts = mask.cell_counts(row_step, col_step, part, cols)
+            parts.append(pool_cells(weights, counts, (part[0], cols[0]), (row_step, col_step), pool))
         return torch.cat(parts)
 
     def _reduced(self, site: str, layer: Index, head: Index, rows: Span, cols: Span) -> Tensor:

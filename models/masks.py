@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from models.errors import ShapeError
+from models.pooling import into_cells
 from models.protocol import MaskKind, Span
 
 ROWS_AT_ONCE = (
@@ -99,26 +100,20 @@ class MaskLayout:
         """
         return self.stops - self.starts if self.dense is None else self.dense.sum(-1)
 
-    def cell_counts(self, row_step: int, col_step: int) -> Tensor:
-        """Count the visible weights in each cell of a pooled picture of the whole matrix.
+    def cell_counts(self, row_step: int, col_step: int, rows: Span | None = None, cols: Span | None = None) -> Tensor:
+        """Count the visible weights in each cell of a pooled window, by default of the whole matrix.
 
-        Shapes:  -> (ceil(query_len / row_step), ceil(key_len / col_step)), int64
+        Shapes:  -> (row cells, col cells), int64; cells are aligned to index 0, the first and last may be partial
         """
-        n_cells = -(-self.key_len // col_step)
-        edges = torch.arange(0, n_cells + 1, device=self.starts.device) * col_step
-        counts = []
-        for first in range(0, self.query_len, row_step):
-            rows = (first, min(first + row_step, self.query_len))
-            if self.dense is not None:
-                seen = self.visible(rows, (0, n_cells * col_step)).sum(0)
-                counts.append(seen.view(n_cells, col_step).sum(-1))
-            else:
-                starts, stops = self.starts[rows[0] : rows[1], None], self.stops[rows[0] : rows[1], None]
-                seen = torch.minimum(stops, edges[1:]) - torch.maximum(
-                    starts, edges[:-1]
-                )  # overlap of a run with a cell
-                counts.append(seen.clamp(min=0).sum(0))
-        return torch.stack(counts)
+        rows, cols = rows or (0, self.query_len), cols or (0, self.key_len)
+        if self.dense is not None:
+            by_rows = into_cells(self.visible(rows, cols).long(), 0, rows[0], row_step).sum(1)
+            return into_cells(by_rows, 1, cols[0], col_step).sum(-1)
+        edges = torch.arange(cols[0] // col_step, -(-cols[1] // col_step) + 1, device=self.starts.device) * col_step
+        edges = edges.clamp(*cols)
+        starts, stops = self.starts[rows[0] : rows[1], None], self.stops[rows[0] : rows[1], None]
+        overlap = torch.minimum(stops, edges[1:]) - torch.maximum(starts, edges[:-1])  # of a row's run with a cell
+        return into_cells(overlap.clamp(min=0), 0, rows[0], row_step).sum(1)
 
     def mean_distances(self) -> Tensor:
         """Mean |query − key| over the keys each query sees: what uniform attention would give.

@@ -1,4 +1,4 @@
-"""Pooling a matrix with hidden entries into cells. Knows nothing of attention: NaN is hidden, the rest are numbers."""
+"""Pooling a matrix into cells that are aligned to index 0. Knows nothing of attention: numbers ≥ 0, and counts."""
 
 from __future__ import annotations
 
@@ -25,23 +25,30 @@ def cell_count(span: Span, step: int) -> int:
     return -(-span[1] // step) - span[0] // step
 
 
-def pool_cells(weights: Tensor, first_row: int, first_col: int, row_step: int, col_step: int, pool: Pool) -> Tensor:
-    """Pool a rectangle whose first entry is (first_row, first_col) of the whole matrix.
+def into_cells(matrix: Tensor, dim: int, first: int, step: int) -> Tensor:
+    """Cut one axis into cells aligned to index 0, filling the first and last with zeros where they are partial.
 
-    Shapes:  weights (rows, cols) -> (row cells, col cells), cells aligned to index 0 of the whole matrix
-    Values:  the largest, or the mean of the entries which are not NaN; NaN for a cell without any
+    Shapes:  (…, length, …) -> (…, cells, step, …), with `first` the index of the axis's first entry
     """
-    if row_step == col_step == 1:
-        return weights
-    n_rows, n_cols = weights.shape
-    top, left = first_row % row_step, first_col % col_step
-    edges = (left, -(left + n_cols) % col_step, top, -(top + n_rows) % row_step)
-    cells: Tensor = pad(weights, edges, value=torch.nan).unflatten(1, (-1, col_step)).unflatten(0, (-1, row_step))
-    # (row cells, row_step, col cells, col_step): reduce the long axis first
-    hidden = cells.isnan()
-    seen = (~hidden).sum(1).sum(-1)
+    length = matrix.shape[dim]
+    before = first % step
+    after = -(before + length) % step
+    edges = [0, 0] * (matrix.dim() - 1 - dim) + [before, after]
+    cells: Tensor = pad(matrix, edges).unflatten(dim, (-1, step))
+    return cells
+
+
+def pool_cells(weights: Tensor, counts: Tensor, first: tuple[int, int], steps: tuple[int, int], pool: Pool) -> Tensor:
+    """Pool a rectangle whose first entry is `first` of the whole matrix.
+
+    Shapes:  weights (rows, cols), 0 where hidden; counts (row cells, col cells) of entries that are not hidden
+             -> (row cells, col cells)
+    Values:  the largest, or the mean of the entries that are not hidden; NaN for a cell without any
+    """
+    # Rows first: that reduces over a long stride, which is fast, and leaves little to do for the columns.
+    by_rows = into_cells(weights, 0, first[0], steps[0])  # (row cells, row_step, cols)
     if pool == "max":
-        pooled = cells.masked_fill(hidden, -1.0).amax(1).amax(-1)  # weights are at least 0
+        pooled = into_cells(by_rows.amax(1), 1, first[1], steps[1]).amax(-1)
     else:
-        pooled = cells.masked_fill(hidden, 0.0).sum(1).sum(-1) / seen.clamp(min=1)
-    return pooled.masked_fill(seen == 0, torch.nan)
+        pooled = into_cells(by_rows.sum(1), 1, first[1], steps[1]).sum(-1) / counts.clamp(min=1)
+    return pooled.masked_fill(counts == 0, torch.nan)

@@ -68,7 +68,9 @@ def test_malformed_json(client: TestClient, content: bytes) -> None:
 def test_half_a_surrogate_is_refused_not_a_crash(client: TestClient) -> None:
     content = b'{"model": "fake-30x9", "text": "a \\ud800 b"}'
     answer = client.post("/api/runs", content=content, headers={"Content-Type": "application/json"})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid_request")
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (422, "invalid_request")
+    assert error["details"]["fields"] == {"text": "character 2 is half of a surrogate pair; remove it"}
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
