@@ -31,6 +31,7 @@ from models.errors import ConfigError, ShapeError
 # low that its exponential is exactly 0 in float32 and float64.
 MASKED = -1e30
 LOG2_E = math.log2(math.e)
+SMALLEST_ROW_SUM = 1e-30  # row sums are at least 1, the exponential of the row maximum, or 0
 
 
 # ---------------------------------------------------------------------------------------------------------------- masks
@@ -209,11 +210,11 @@ def softmax_parts(
 
 
 def reciprocal_row_sum(row_sum: Tensor) -> Tensor:
-    """1 / row_sum, and 0 where the row has no visible key.
+    """Divide 1 by the row sum; a row without a visible key, whose exponentials are all 0, gets a finite number.
 
     Shapes:  any -> same
     """
-    return torch.where(row_sum > 0, row_sum.reciprocal(), torch.zeros_like(row_sum))
+    return row_sum.clamp_min(SMALLEST_ROW_SUM).reciprocal()
 
 
 def attention_weights(scores: Tensor, attn_mask: Tensor | None = None) -> Tensor:

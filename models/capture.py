@@ -20,11 +20,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from models.attention import SoftmaxParts, attention_scores, mask_scores, softmax_parts
-from models.blockwise import pooling_step
 from models.errors import ConfigError, RangeError
-from models.masks import BiasLayout, MaskLayout
-from models.pooling import fit_steps, pool_cells
-from models.protocol import Index, Pool, SiteDescription, Span, Window
+from models.masks import BiasLayout, MaskLayout, index_of
+from models.pooling import fit_steps, pool_cells, pooling_step
+from models.protocol import Index, Pool, Rows, SiteDescription, Span, Window
 from models.row_stats import head_scores
 
 VERSION = 1  # of names and meaning of what is stored; a capture of another version is not read
@@ -79,8 +78,8 @@ class Capture:
         self._check(site, layer)
         return self._masks[self._modules[site][layer].mask]
 
-    def weights(self, site: str, layer: int, heads: Span, rows: Span, cols: Span) -> Tensor:
-        """Give back weights of neighbouring heads of one module, exactly.
+    def weights(self, site: str, layer: int, heads: Span, rows: Rows, cols: Span) -> Tensor:
+        """Give back weights of neighbouring heads of one module, exactly; rows are a span or a list.
 
         Shapes:  -> (heads, rows, cols), float32 (float64 for float64 models)
         Values:  0 where the mask hides the key
@@ -88,7 +87,8 @@ class Capture:
         """
         described = self._check(site, layer)
         check_span("heads", heads, described.n_heads)
-        check_span("rows", rows, described.query_len)
+        for span in [rows] if isinstance(rows, tuple) else [(row, row + 1) for row in rows]:
+            check_span("rows", span, described.query_len)
         check_span("cols", cols, described.key_len)
         module = self._modules[site][layer]
         scores = self._scores(site, layer, heads, rows, cols)
@@ -174,7 +174,7 @@ class Capture:
 
     # ------------------------------------------------------------------------------------------------------- one window
 
-    def _scores(self, site: str, layer: int, heads: Span, rows: Span, cols: Span) -> Tensor:
+    def _scores(self, site: str, layer: int, heads: Span, rows: Rows, cols: Span) -> Tensor:
         # (heads, rows, cols): sliced before any arithmetic, so that a stored capture reads only what the window needs
         described, module = self._site(site), self._modules[site][layer]
         group = described.n_heads // described.n_kv_heads
@@ -182,18 +182,19 @@ class Capture:
         if heads[0] % group or heads[1] % group:  # part of a group: its key once for each query head
             kv_heads = torch.arange(*heads) // group
         key = self._tensors[f"{site}.{layer}.key"][kv_heads, slice(*cols)]
-        query = self._tensors[f"{site}.{layer}.query"][slice(*heads), slice(*rows)]
+        query = self._tensors[f"{site}.{layer}.query"][slice(*heads), index_of(rows)]
         bias = None
         if module.bias is not None:
             bias = self._biases[module.bias].block(rows, cols)
             bias = bias[slice(*heads)] if bias.shape[0] > 1 else bias
         # Products of a few rows or columns take another path through BLAS, whose rounding differs ten times as much
         # from the pass as that of a block: so compute at least a small block, of which the rest is dropped.
+        n_rows, n_cols = query.shape[1], key.shape[1]
         query, key = (pad(tensor, (0, 0, 0, max(0, SMALL_BLOCK - tensor.shape[1]))) for tensor in (query, key))
         if bias is not None:
             bias = pad(bias, (0, key.shape[1] - bias.shape[2], 0, query.shape[1] - bias.shape[1]))
         scores = attention_scores(query, key, module.scaling, softcap=module.softcap, position_bias=bias)
-        return scores[:, : rows[1] - rows[0], : cols[1] - cols[0]]
+        return scores[:, :n_rows, :n_cols]
 
     def _pooled(
         self, site: str, layer: int, head: int, rows: Span, cols: Span, row_step: int, col_step: int, pool: Pool
@@ -240,8 +241,8 @@ class Capture:
     def _named(self, prefix: str) -> dict[str, Tensor]:
         return {name[len(prefix) :]: tensor for name, tensor in self._tensors.items() if name.startswith(prefix)}
 
-    def _rows(self, site: str, name: str, layer: int, heads: Span, rows: Span) -> Tensor:
-        return self._tensors[f"{site}.rows.{name}"][layer, slice(*heads), slice(*rows)]
+    def _rows(self, site: str, name: str, layer: int, heads: Span, rows: Rows) -> Tensor:
+        return self._tensors[f"{site}.rows.{name}"][layer, slice(*heads)][:, index_of(rows)]
 
     def _describe(self, site: Mapping[str, Any]) -> SiteDescription:
         modules = self._modules[site["site"]]

@@ -18,7 +18,7 @@ from torch.nn.functional import pad
 
 from models.errors import ShapeError
 from models.pooling import into_cells
-from models.protocol import MaskKind, Span
+from models.protocol import MaskKind, Rows, Span
 
 ROWS_AT_ONCE = (
     512  # rows of an n² mask looked at together, so that the analysis needs little memory beside the mask itself
@@ -69,16 +69,17 @@ class MaskLayout:
         sees_any = stops > starts
         return (int(starts[sees_any].min()), int(stops.max())) if bool(sees_any.any()) else (0, 0)
 
-    def visible(self, rows: Span, cols: Span) -> Tensor:
-        """Cut out a rectangle of the mask.
+    def visible(self, rows: Rows, cols: Span) -> Tensor:
+        """Cut some rows and columns out of the mask.
 
         Shapes:  -> (rows, cols), boolean; False beyond key_len
         """
+        here = index_of(rows)
         if self.dense is not None:
-            part = self.dense[rows[0] : rows[1], cols[0] : cols[1]]
+            part = self.dense[here, cols[0] : cols[1]]
             return pad(part, (0, cols[1] - cols[0] - part.shape[1]))
         key_pos = torch.arange(cols[0], cols[1], device=self.starts.device)
-        starts, stops = self.starts[rows[0] : rows[1], None], self.stops[rows[0] : rows[1], None]
+        starts, stops = self.starts[here, None], self.stops[here, None]
         return (key_pos >= starts) & (key_pos < stops)
 
     def hidden(self, rows: Span, cols: Span) -> tuple[slice, Tensor] | None:
@@ -173,18 +174,19 @@ class BiasLayout:
             return cls(query_len, key_len, toeplitz=torch.cat([first_column, first_row], -1))
         return cls(query_len, key_len, dense=bias.clone())
 
-    def block(self, rows: Span, cols: Span) -> Tensor:
-        """Cut out a rectangle of the bias.
+    def block(self, rows: Rows, cols: Span) -> Tensor:
+        """Cut some rows and columns out of the bias.
 
         Shapes:  -> (n_heads or 1, rows, cols); 0 beyond key_len
         """
         stop = min(cols[1], self.key_len)
         if self.dense is not None:
-            part = self.dense[:, rows[0] : rows[1], cols[0] : stop]
+            part = self.dense[:, index_of(rows), cols[0] : stop]
         else:
             assert self.toeplitz is not None
             device = self.toeplitz.device
-            query_pos, key_pos = torch.arange(*rows, device=device), torch.arange(cols[0], stop, device=device)
+            query_pos = torch.arange(self.query_len, device=device)[index_of(rows)]
+            key_pos = torch.arange(cols[0], stop, device=device)
             part = self.toeplitz[:, key_pos[None, :] - query_pos[:, None] + self.query_len - 1]
         return pad(part, (0, cols[1] - stop))
 
@@ -198,6 +200,11 @@ class BiasLayout:
         """The bias that `tensors` gave."""
         parts: dict[str, Any] = dict(stored)
         return cls(query_len, key_len, **parts)
+
+
+def index_of(rows: Rows) -> slice | list[int]:
+    """What cuts these rows out of a tensor: a span is cut without a copy."""
+    return slice(*rows) if isinstance(rows, tuple) else rows
 
 
 def _ends_of_rows(mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:

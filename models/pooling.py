@@ -8,6 +8,13 @@ from torch.nn.functional import pad
 
 from models.protocol import Pool, Span
 
+OVERVIEW_CELLS = 64  # an overview has at most this many cells a side
+
+
+def pooling_step(length: int, cells: int = OVERVIEW_CELLS) -> int:
+    """How many positions share a cell, so that at most `cells` are needed."""
+    return max(1, -(-length // cells))
+
 
 def fit_steps(rows: Span, cols: Span, max_cells: int) -> tuple[int, int]:
     """Find the smallest equal steps at which a window needs at most max_cells cells.
@@ -33,8 +40,9 @@ def into_cells(matrix: Tensor, dim: int, first: int, step: int) -> Tensor:
     length = matrix.shape[dim]
     before = first % step
     after = -(before + length) % step
-    edges = [0, 0] * (matrix.dim() - 1 - dim) + [before, after]
-    cells: Tensor = pad(matrix, edges).unflatten(dim, (-1, step))
+    if before or after:
+        matrix = pad(matrix, [0, 0] * (matrix.dim() - 1 - dim) + [before, after])
+    cells: Tensor = matrix.unflatten(dim, (-1, step))
     return cells
 
 

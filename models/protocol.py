@@ -19,6 +19,7 @@ from models.tokens import Token
 Pool = Literal["max", "mean"]
 Index = int | Literal["mean", "max"]  # a layer or head, or the mean / maximum over all of them
 Span = tuple[int, int]  # half-open [start, stop)
+Rows = Span | list[int]  # a run of rows, or chosen ones
 OnLayer = Callable[[int, int], None]  # (modules done, modules in all), after each attention module
 ShouldStop = Callable[[], bool]  # asked before each attention module
 

@@ -16,10 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from models.attention import MASKED
-from models.blockwise import AttentionInputs, AttentionSummary, Workspace, blockwise_attention
+from models.blocks import Workspace
+from models.blockwise import AttentionInputs, AttentionSummary, blockwise_attention
 from models.capture import Capture
 from models.capture_builder import CaptureBuilder
-from models.checks import SDPA, ModuleRecord, PassRecord, output_error, sampled_rows, sdpa_reference
+from models.checks import SDPA, ModuleRecord, PassRecord, count_non_finite, output_error, sampled_rows, sdpa_reference
 from models.errors import Cancelled, CaptureError, UnsupportedModel
 from models.masks import BiasLayout, MaskLayout
 from models.protocol import OnLayer, ShouldStop
@@ -152,7 +153,7 @@ class Recorder:
             rows=rows,
             sampled_mask=None if mask_rows is None else mask_rows.cpu(),
             output_error=output_error(summary.output[:, rows], reference, inputs.value),
-            non_finite=int((~summary.output.isfinite()).sum()) + int((~summary.rows["row_sum"].isfinite()).sum()),
+            non_finite=count_non_finite(summary.output) + count_non_finite(summary.rows["row_sum"]),
             in_training=call.module.training,
             dropout=call.dropout,
             reference=kernel,

@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from models.blockwise import AttentionInputs, AttentionSummary, Workspace, blockwise_attention
+from models.blocks import Workspace
+from models.blockwise import AttentionInputs, AttentionSummary, blockwise_attention
 from models.card import Card, Check
 from models.errors import Cancelled, CaptureError
 from models.huggingface import HuggingFaceModel

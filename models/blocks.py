@@ -1,0 +1,92 @@
+"""Which query rows are computed together: the blocks of a mask, worked out once, and the buffers that they reuse.
+
+This module knows nothing of what is computed in a block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from models.masks import MaskLayout
+from models.pooling import pooling_step
+from models.protocol import Span
+
+CHUNK = 64  # keys whose maximum is taken together; block widths are multiples of it
+
+
+@dataclass(frozen=True)
+class Block:
+    """Query rows that are computed together, the keys that any of them sees, and where in there a key is hidden.
+
+    cols    a span of the padded keys, both ends multiples of CHUNK
+    hidden  (columns of the block, boolean (rows, columns)), None if nothing is hidden
+    """
+
+    rows: Span
+    cols: Span
+    hidden: tuple[slice, Tensor] | None
+
+
+class Workspace:
+    """What the modules of one pass share: two buffers (scores, weights), blocks and counts of each distinct mask."""
+
+    def __init__(self) -> None:
+        self._buffers: tuple[Tensor, Tensor] | None = None
+        # Each entry holds its mask, which keeps the mask's id from being used again.
+        self._blocks: dict[tuple[int, int], tuple[MaskLayout, list[Block]]] = {}
+        self._counts: dict[int, tuple[MaskLayout, Tensor]] = {}
+
+    def buffers(self, shape: tuple[int, int, int], like: Tensor) -> tuple[Tensor, Tensor]:
+        """Two contiguous tensors of this shape, with the dtype and device of `like`; their contents are arbitrary.
+
+        Shapes:  -> twice `shape`
+        """
+        size = shape[0] * shape[1] * shape[2]
+        if self._buffers is None or self._buffers[0].numel() < size or self._buffers[0].dtype != like.dtype:
+            self._buffers = None  # let go of the old ones first
+            self._buffers = (like.new_empty(size), like.new_empty(size))
+        scores, weights = (buffer[:size].view(shape) for buffer in self._buffers)
+        return scores, weights
+
+    def blocks(self, mask: MaskLayout, rows: int) -> list[Block]:
+        """The blocks of a mask with about `rows` query rows each, worked out once and then remembered."""
+        place = (id(mask), rows)
+        if place not in self._blocks:
+            self._blocks[place] = (mask, _plan_blocks(mask, rows))
+        return self._blocks[place][1]
+
+    def cell_counts(self, mask: MaskLayout) -> Tensor:
+        """How many visible weights each cell of the overview has, counted once for each mask.
+
+        Shapes:  -> (g_rows, g_cols), int64
+        """
+        if id(mask) not in self._counts:
+            steps = pooling_step(mask.query_len), pooling_step(mask.key_len)
+            self._counts[id(mask)] = (mask, mask.cell_counts(*steps))
+        return self._counts[id(mask)][1]
+
+
+def _plan_blocks(mask: MaskLayout, rows: int) -> list[Block]:
+    padded_len = mask.key_len + -mask.key_len % CHUNK
+    blocks = []
+    for span in _row_spans(mask.query_len, rows):
+        first, stop = mask.key_range(span)
+        if first == stop:
+            continue  # no query of the block sees a key: output, weights and statistics stay 0
+        cols = (first - first % CHUNK, min(stop + -stop % CHUNK, padded_len))
+        blocks.append(Block(span, cols, mask.hidden(span, cols)))
+    return blocks
+
+
+def _row_spans(query_len: int, rows: int) -> list[Span]:
+    # Whole overview cells, or equal parts of one: no block holds parts of two cells.
+    step = pooling_step(query_len)
+    size = rows // step * step if rows >= step else -(-step // -(-step // rows))
+    within = query_len if rows >= step else step
+    return [
+        (first, min(first + size, cell + within, query_len))
+        for cell in range(0, query_len, within)
+        for first in range(cell, min(cell + within, query_len), size)
+    ]
