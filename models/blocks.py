@@ -5,6 +5,7 @@ This module knows nothing of what is computed in a block.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -30,25 +31,33 @@ class Block:
 
 
 class Workspace:
-    """What the modules of one pass share: two buffers (scores, weights), blocks and counts of each distinct mask."""
+    """What the modules of one pass share: buffers, and the blocks and counts of each distinct mask."""
 
     def __init__(self) -> None:
-        self._buffers: tuple[Tensor, Tensor] | None = None
+        self._buffers: dict[str, Tensor] = {}
         # Each entry holds its mask, which keeps the mask's id from being used again.
         self._blocks: dict[tuple[int, int], tuple[MaskLayout, list[Block]]] = {}
         self._counts: dict[int, tuple[MaskLayout, Tensor]] = {}
 
-    def buffers(self, shape: tuple[int, int, int], like: Tensor) -> tuple[Tensor, Tensor]:
-        """Two contiguous tensors of this shape, with the dtype and device of `like`; their contents are arbitrary.
+    def buffer(self, name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        """A contiguous tensor with the dtype and device of `like`, which the next call for this name reuses.
 
-        Shapes:  -> twice `shape`
+        Shapes:  -> `shape`; its contents are arbitrary
         """
-        size = shape[0] * shape[1] * shape[2]
-        if self._buffers is None or self._buffers[0].numel() < size or self._buffers[0].dtype != like.dtype:
-            self._buffers = None  # let go of the old ones first
-            self._buffers = (like.new_empty(size), like.new_empty(size))
-        scores, weights = (buffer[:size].view(shape) for buffer in self._buffers)
-        return scores, weights
+        size = math.prod(shape)
+        held = self._buffers.get(name)
+        if held is None or held.numel() < size or held.dtype != like.dtype:
+            held = None
+            self._buffers.pop(name, None)  # let go of the old one first
+            held = self._buffers[name] = like.new_empty(size)
+        return held[:size].view(shape)
+
+    def zeros(self, name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        """A buffer that holds zeros.
+
+        Shapes:  -> `shape`
+        """
+        return self.buffer(name, shape, like).zero_()
 
     def blocks(self, mask: MaskLayout, rows: int) -> list[Block]:
         """The blocks of a mask with about `rows` query rows each, worked out once and then remembered."""

@@ -89,7 +89,7 @@ def blockwise_attention(inputs: AttentionInputs, workspace: Workspace | None = N
     workspace = workspace or Workspace()
     key = pad(inputs.key, (0, 0, 0, -inputs.key.shape[1] % CHUNK))
     value = pad(inputs.value, (0, 0, 0, -inputs.value.shape[1] % CHUNK))
-    found = _nothing_yet(inputs, key.shape[1])
+    found = _nothing_yet(inputs, key.shape[1], workspace)
 
     for block in workspace.blocks(inputs.mask, rows_per_block(inputs)):
         _attend_block(inputs, key, value, block, workspace, found)
@@ -103,7 +103,8 @@ def _attend_block(
     rows, cols = block.rows, block.cols
     here, keys = slice(*rows), slice(*cols)
     shape = (inputs.query.shape[0], rows[1] - rows[0], cols[1] - cols[0])
-    scores, weights = workspace.buffers(shape, inputs.query)  # (n_heads, rows, cols)
+    # both are (n_heads, rows, cols)
+    scores, weights = (workspace.buffer(name, shape, inputs.query) for name in ("scores", "weights"))
     bias = None if inputs.bias is None else inputs.bias.block(rows, cols)
     attention_scores(
         inputs.query[:, here], key[:, keys], inputs.scaling, softcap=inputs.softcap, position_bias=bias, out=scores
@@ -170,8 +171,8 @@ def _pool_rows(weights: Tensor, block: Block, found: _Found) -> None:
     if whole:
         groups = weights[:, :whole].unflatten(1, (-1, row_step))  # (n_heads, cells, row_step, cols)
         cells = slice(cell, cell + groups.shape[1])
-        found.cells_max[:, cells, keys] = groups.amax(2)
-        found.cells_sum[:, cells, keys] = groups.sum(2)
+        torch.amax(groups, 2, out=found.cells_max[:, cells, keys])
+        torch.sum(groups, 2, out=found.cells_sum[:, cells, keys])
     if whole < n_rows:  # the last rows of all, or one of several blocks inside one cell
         rest, cell = weights[:, whole:], cell + whole // row_step
         best = found.cells_max[:, cell, keys]
@@ -181,15 +182,17 @@ def _pool_rows(weights: Tensor, block: Block, found: _Found) -> None:
 
 def _summary(inputs: AttentionInputs, found: _Found, workspace: Workspace) -> AttentionSummary:
     rows = found.rows
-    # the sum of a row's weights: 1, less what a sink takes, or 0 for a row without keys
-    total = (rows["row_sum"] > 0).to(inputs.query.dtype)
+    without_keys = rows["top_key"] < 0  # in skipped blocks too: row maximum and sum are 0, whatever a sink would add
+    rows["row_max"].masked_fill_(without_keys, 0.0)
+    rows["row_sum"].masked_fill_(without_keys, 0.0)
+    total = torch.ones_like(rows["row_sum"])  # of a row's weights: 1 less what a sink takes, 0 without keys
     if inputs.sink_logits is not None:
-        sink = softmax_parts(
-            inputs.sink_logits[:, None, None] + 0 * rows["row_max"][..., None], row_max=rows["row_max"]
-        )
-        total = total - sink.exponentials[..., 0] * reciprocal_row_sum(rows["row_sum"])
+        sinks = inputs.sink_logits[:, None, None].expand(*total.shape, 1)  # one key for every row
+        taken = softmax_parts(sinks, row_max=rows["row_max"]).exponentials[..., 0]
+        total -= taken * reciprocal_row_sum(rows["row_sum"])
+    total.masked_fill_(without_keys, 0.0)
     # −Σ w ln w, with ln w = (score − row max) − ln(row sum)
-    log_sum = rows["row_sum"].log().masked_fill_(rows["row_sum"] == 0, 0.0)
+    log_sum = rows["row_sum"].log().masked_fill_(without_keys, 0.0)
     kept = {name: rows[name] for name in ("row_max", "row_sum", "top_key", "first")}
     kept["entropy"] = log_sum * total - rows["score"]
     if inputs.same_sequence:
@@ -221,7 +224,7 @@ def rows_per_block(inputs: AttentionInputs) -> int:
     return max(1, min(rows, query_len))
 
 
-def _nothing_yet(inputs: AttentionInputs, padded_len: int) -> _Found:
+def _nothing_yet(inputs: AttentionInputs, padded_len: int, workspace: Workspace) -> _Found:
     query = inputs.query
     n_heads, query_len, _ = query.shape
     names = ("row_max", "row_sum", "score", "position", "first", "self", "previous")
@@ -231,6 +234,6 @@ def _nothing_yet(inputs: AttentionInputs, padded_len: int) -> _Found:
     return _Found(
         output=query.new_zeros(n_heads, query_len, inputs.value.shape[-1]),
         rows=rows,
-        cells_max=query.new_zeros(cells),
-        cells_sum=query.new_zeros(cells),
+        cells_max=workspace.zeros("cells_max", cells, query),
+        cells_sum=workspace.zeros("cells_sum", cells, query),
     )

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from models.attention import SoftmaxParts, attention_scores, mask_scores, softmax_parts
+from models.attention import SoftmaxParts, attention_scores, mask_scores, reciprocal_row_sum, softmax_parts
 from models.errors import ConfigError, RangeError
 from models.masks import BiasLayout, MaskLayout, index_of
 from models.pooling import fit_steps, pool_cells, pooling_step
@@ -170,7 +170,8 @@ class Capture:
             return None
         row_max, row_sum = (self._tensors[f"{site}.rows.{name}"][layer] for name in ("row_max", "row_sum"))
         scores = sinks[:, None, None].expand(*row_max.shape, 1)  # one key for every row
-        return softmax_parts(scores, row_max=row_max).exponentials[..., 0] / row_sum
+        taken = softmax_parts(scores, row_max=row_max).exponentials[..., 0] * reciprocal_row_sum(row_sum)
+        return taken.masked_fill(row_sum == 0, 0.0)  # a row without keys has no weights at all
 
     # ------------------------------------------------------------------------------------------------------- one window
 
