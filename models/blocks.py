@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
+from models.attention import MASKED
 from models.masks import MaskLayout
 from models.pooling import pooling_step
 from models.protocol import Span
@@ -22,7 +24,7 @@ class Block:
     """Query rows that are computed together, the keys that any of them sees, and where in there a key is hidden.
 
     cols    a span of the padded keys, both ends multiples of CHUNK
-    hidden  (columns of the block, boolean (rows, columns)), None if nothing is hidden
+    hidden  (columns of the block, (rows, columns) float32: MASKED where a key is hidden, else 0), None if nothing is
     """
 
     rows: Span
@@ -85,7 +87,11 @@ def _plan_blocks(mask: MaskLayout, rows: int) -> list[Block]:
         if first == stop:
             continue  # no query of the block sees a key: output, weights and statistics stay 0
         cols = (first - first % CHUNK, min(stop + -stop % CHUNK, padded_len))
-        blocks.append(Block(span, cols, mask.hidden(span, cols)))
+        hidden = mask.hidden(span, cols)
+        if hidden is not None:
+            columns, where = hidden
+            hidden = (columns, torch.zeros(where.shape, device=where.device).masked_fill_(where, MASKED))
+        blocks.append(Block(span, cols, hidden))
     return blocks
 
 

@@ -10,6 +10,7 @@ The arithmetic is `models/attention.py`'s. This module knows nothing of models, 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -87,8 +88,11 @@ def blockwise_attention(inputs: AttentionInputs, workspace: Workspace | None = N
     Source:  Vaswani et al. 2017, eq. 1; blocks of rows as in Rabe and Staats 2021, but with all keys of a row together
     """
     workspace = workspace or Workspace()
-    key = pad(inputs.key, (0, 0, 0, -inputs.key.shape[1] % CHUNK))
-    value = pad(inputs.value, (0, 0, 0, -inputs.value.shape[1] % CHUNK))
+    pieces = _pieces_per_head(inputs)
+    key, value = (
+        pad(tensor, (0, 0, 0, -tensor.shape[1] % CHUNK)).repeat_interleave(pieces, 0)
+        for tensor in (inputs.key, inputs.value)
+    )
     found = _nothing_yet(inputs, key.shape[1], workspace)
 
     for block in workspace.blocks(inputs.mask, rows_per_block(inputs)):
@@ -106,12 +110,20 @@ def _attend_block(
     # both are (n_heads, rows, cols)
     scores, weights = (workspace.buffer(name, shape, inputs.query) for name in ("scores", "weights"))
     bias = None if inputs.bias is None else inputs.bias.block(rows, cols)
+    pieces = key.shape[0] // inputs.key.shape[0]
+    if shape[1] % pieces:
+        key, value, pieces = key[::pieces], value[::pieces], 1
     attention_scores(
-        inputs.query[:, here], key[:, keys], inputs.scaling, softcap=inputs.softcap, position_bias=bias, out=scores
+        inputs.query[:, here].reshape(shape[0] * pieces, -1, inputs.query.shape[2]),
+        key[:, keys],
+        inputs.scaling,
+        softcap=inputs.softcap,
+        position_bias=bias,
+        out=scores.view(shape[0] * pieces, -1, shape[2]),
     )
     if block.hidden is not None:
-        columns, where = block.hidden
-        scores[..., columns].masked_fill_(where, MASKED)
+        columns, additive = block.hidden
+        scores[..., columns] += additive  # quicker than filling; a score beside MASKED is lost in rounding
     row_max, found.rows["top_key"][:, here] = _row_max_and_top_key(scores, cols[0], inputs.sink_logits)
     # scores − row_max stay in scores
     parts = softmax_parts(scores, row_max=row_max, sink_logits=inputs.sink_logits, out=weights)
@@ -127,6 +139,15 @@ def _attend_block(
     if inputs.same_sequence:
         _note_positions(weights, scores, inputs.mask.looks_back, block, found)
     _pool_rows(weights, block, found)
+
+
+def _pieces_per_head(inputs: AttentionInputs) -> int:
+    # The products run over the key heads, each on one thread: three heads on two threads leave one waiting. So each
+    # head's rows are cut into as many pieces as give every thread the same number of products.
+    if inputs.query.is_cuda or inputs.bias is not None:
+        return 1
+    threads = torch.get_num_threads()
+    return threads // math.gcd(inputs.key.shape[0], threads)
 
 
 def _row_max_and_top_key(scores: Tensor, first_key: int, sink_logits: Tensor | None) -> tuple[Tensor, Tensor]:
