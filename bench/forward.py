@@ -1,7 +1,8 @@
 """Time and memory of one pass over the same token ids: torch's kernel without weights, eager with all weights, ours.
 
-The three run the model's body, without the output layer, on the same model object. Times alternate, so that a busy
-machine slows all three alike; what counts is their ratio. Memory is measured in a process of its own for each.
+The three run the model's body, without the output layer, on the same model object. What counts are ratios: each is
+taken from two kinds that alternate, so that a busy machine slows both alike, and of the ratios the median is given.
+Memory is measured in a process of its own for each.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ MIB = 1024**2
 
 @dataclass(frozen=True)
 class PassFigures:
-    """Seconds (median of the repeats) and added peak memory of one kind of pass; None where it was not run."""
+    """Seconds and ours-to-this ratio (medians of the repeats), added peak memory; None where it was not run."""
 
     seconds: float | None
+    ours_to_this: float | None
     added_bytes: int | None
 
 
@@ -81,18 +83,13 @@ def seconds_of(function: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def timed(model: HuggingFaceModel, count: int, repeats: int = REPEATS) -> dict[str, float]:
-    """Median seconds of each kind at one length, kinds alternating, after one warm-up of each."""
-    functions = passes(model, token_ids(model, count))
-    if count > EAGER_MAX_TOKENS:
-        del functions["eager"]
-    for function in functions.values():
+def timed(functions: dict[str, Callable[[], object]], other: str, repeats: int) -> tuple[list[float], list[float]]:
+    """Seconds of ours and of another kind, alternating, after one warm-up of each."""
+    pair = (functions["ours"], functions[other])
+    for function in pair:
         function()
-    seconds: dict[str, list[float]] = {kind: [] for kind in functions}
-    for _ in range(repeats):
-        for kind, function in functions.items():
-            seconds[kind].append(seconds_of(function))
-    return {kind: statistics.median(values) for kind, values in seconds.items()}
+    seconds = [[seconds_of(function) for function in pair] for _ in range(repeats)]
+    return [ours for ours, _ in seconds], [theirs for _, theirs in seconds]
 
 
 def added_bytes(kind: str, count: int) -> int:
@@ -104,10 +101,15 @@ def added_bytes(kind: str, count: int) -> int:
 
 def measure(count: int, model: HuggingFaceModel, repeats: int = REPEATS) -> dict[str, PassFigures]:
     """Times and memory of every kind at one length."""
-    seconds = timed(model, count, repeats)
-    return {
-        kind: PassFigures(seconds.get(kind), added_bytes(kind, count) if kind in seconds else None) for kind in KINDS
-    }
+    functions = passes(model, token_ids(model, count))
+    figures = {"eager": PassFigures(None, None, None)}
+    for other in ("sdpa", "eager") if count <= EAGER_MAX_TOKENS else ("sdpa",):
+        ours, theirs = timed(functions, other, repeats)
+        ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
+        figures[other] = PassFigures(statistics.median(theirs), ratio, added_bytes(other, count))
+        if other == "sdpa":
+            figures["ours"] = PassFigures(statistics.median(ours), None, added_bytes("ours", count))
+    return figures
 
 
 def _peak() -> int:
