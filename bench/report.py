@@ -13,6 +13,12 @@ from bench.api import ApiFigures
 from bench.forward import PassFigures
 
 PACKAGES = ("torch", "transformers", "numpy", "fastapi", "uvicorn")
+METHOD = (
+    "SmolLM2-135M, the model's body without the output layer, the same token ids for all three. Seconds are medians; "
+    "each ratio is the median over pairs of passes that ran one after the other. *Ours* is the capture of all heads "
+    "with statistics, overviews and the correctness card, in memory. Memory is the peak that a pass adds to a process "
+    "with the model loaded. Eager is not run at 4,096 tokens: its weights alone would take 18 GB."
+)
 CPUINFO = Path("/proc/cpuinfo")
 
 
@@ -70,11 +76,7 @@ def document(results: dict[int, dict[str, PassFigures]], figures: ApiFigures) ->
                 "# Measured",
                 "Written by `make bench`; every figure on this page comes from one run of it.",
                 machine(),
-                "SmolLM2-135M, the model's body without the output layer, the same token ids for all three. Seconds are "
-                "medians; each ratio is the median over pairs of passes that ran one after the other. *Ours* is the "
-                "capture of all 270 heads with statistics, overviews and the correctness card, in memory. Memory is the "
-                "peak that a pass adds to a process with the model loaded. Eager is not run at 4,096 tokens: its weights "
-                "alone would take 18 GB.",
+                METHOD,
                 forward_table(results),
                 api_table(figures),
             ]

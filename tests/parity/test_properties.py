@@ -19,10 +19,11 @@ from models.attention import (
     softmax_parts,
     weighted_sum,
 )
-from models.blockwise import AttentionInputs, AttentionSummary, blockwise_attention, pooling_step
+from models.blockwise import AttentionInputs, AttentionSummary, blockwise_attention
 from models.capture import Capture
 from models.capture_builder import CaptureBuilder
 from models.masks import BiasLayout, MaskLayout
+from models.pooling import pooling_step
 
 ROUNDING = 1e-10  # float64, the same formula in another order; distances are larger numbers, hence times the length
 
