@@ -1,9 +1,9 @@
 """Attention from scratch: masks, scaled scores, the softmax, the weighted sum, and the modules made of them.
 
-    scores  = query · keyᵀ · scaling                 attention_scores
-    weights = exp(scores − row max) / row sum        softmax_parts, attention_weights: the only softmax over scores in
-    the project
-    output  = weights · value                        weighted_sum
+    scores  = query · keyᵀ · scaling             attention_scores
+    weights = exp(scores − row max) / row sum    softmax_parts, attention_weights: the project's only softmax over
+    scores
+    output  = weights · value                    weighted_sum
 
 Conventions, here and everywhere in the project:
 
@@ -11,6 +11,8 @@ Conventions, here and everywhere in the project:
   d_value); scores and weights (…, n_heads, query_len, key_len): a row is a query, a column is a key.
 - Grouped heads. n_heads is a multiple of n_kv_heads; query head h reads key/value head h // (n_heads / n_kv_heads).
 - Masks are boolean and True = may attend. A row without any key to attend to is all 0: never NaN, never uniform.
+
+The `out` arguments are for `models/blockwise.py`, which reuses its buffers; a reader can pass over them.
 
 This module knows nothing of models, of blocks of rows (`models/blockwise.py`) or of what is kept (`models/capture.py`).
 There is no fused kernel in it; the tests compare it with `torch.nn.functional.scaled_dot_product_attention` and
@@ -85,7 +87,7 @@ def combine_masks(*masks: Tensor | None) -> Tensor | None:
     """Let a query attend where every mask lets it; None stands for a mask that hides nothing.
 
     Shapes:  broadcastable to (…, query_len, key_len), boolean -> their broadcast shape, or None if all are None
-    Raises:  ShapeError if a mask is not boolean: 0/1 and additive masks have another polarity
+    Raises:  ShapeError if a mask is not boolean (0/1 and additive masks have another polarity) or they do not fit
     """
     combined: Tensor | None = None
     for mask in masks:
@@ -93,12 +95,22 @@ def combine_masks(*masks: Tensor | None) -> Tensor | None:
             continue
         if mask.dtype != torch.bool:
             raise ShapeError(f"masks are boolean with True = may attend, got {mask.dtype}")
+        if combined is not None and _broadcast(combined, mask) is None:
+            raise ShapeError(f"masks of shapes {tuple(combined.shape)} and {tuple(mask.shape)} do not fit together")
         combined = mask if combined is None else combined & mask
     return combined
 
 
-# ------------------------------------------------------------------------------------------------- scores, weights,
-# output
+def _broadcast(*tensors: Tensor) -> torch.Size | None:
+    # the shape that the tensors have together, None if they do not fit
+    try:
+        shape: torch.Size = torch.broadcast_shapes(*(tensor.shape for tensor in tensors))
+    except RuntimeError:
+        return None
+    return shape
+
+
+# ---------------------------------------------------------------------------------------------- scores, weights, output
 
 
 def attention_scores(
@@ -128,17 +140,15 @@ def attention_scores(
             f"and n_heads a multiple of n_kv_heads, got {tuple(query.shape)} and {tuple(key.shape)}"
         )
     batch = query.shape[:-3]
-    # Heads that share a key head are stacked as more rows: (…, n_kv_heads, group · query_len, d_head)
+    # Heads that share a key head are stacked as more rows: (…, n_kv_heads, group · query_len, d_head or key_len)
     stacked = (query * scaling).reshape(*batch, n_kv_heads, -1, d_head)
     stacked_out = None if out is None else out.view(n_kv_heads, -1, key_len)
-    scores = torch.matmul(
-        stacked, key.transpose(-1, -2), out=stacked_out
-    )  # (…, n_kv_heads, group · query_len, key_len)
+    scores = torch.matmul(stacked, key.transpose(-1, -2), out=stacked_out)
     scores = scores.view(*batch, n_heads, query_len, key_len)
     if softcap is not None:
-        scores.div_(softcap).tanh_().mul_(softcap)
+        scores = torch.mul(torch.tanh(scores / softcap), softcap, out=None if out is None else scores)
     if position_bias is not None:
-        scores.add_(position_bias)
+        scores = torch.add(scores, position_bias, out=None if out is None else scores)
     return scores
 
 
@@ -147,18 +157,17 @@ def mask_scores(scores: Tensor, attn_mask: Tensor | None) -> Tensor:
 
     Shapes:  scores (…, query_len, key_len), attn_mask boolean and broadcastable to it -> same as scores
     Values:  MASKED where attn_mask is False, else the score
-    Raises:  ShapeError if the mask is not boolean or does not broadcast to the scores
+    Raises:  ShapeError if the mask is not boolean or does not broadcast to the scores, ConfigError for float16 scores
     """
     if attn_mask is None:
         return scores
     if attn_mask.dtype != torch.bool:
         raise ShapeError(f"masks are boolean with True = may attend, got {attn_mask.dtype}")
-    try:
-        return scores.masked_fill(~attn_mask, MASKED)
-    except RuntimeError as error:
-        raise ShapeError(
-            f"mask of shape {tuple(attn_mask.shape)} does not fit scores of shape {tuple(scores.shape)}"
-        ) from error
+    if torch.finfo(scores.dtype).min > MASKED:
+        raise ConfigError(f"scores must be float32 or wider (bfloat16 at least), got {scores.dtype}")
+    if _broadcast(attn_mask, scores) != scores.shape:  # a larger mask would make more scores than there are
+        raise ShapeError(f"mask of shape {tuple(attn_mask.shape)} does not fit scores of shape {tuple(scores.shape)}")
+    return scores.masked_fill(~attn_mask, MASKED)
 
 
 class SoftmaxParts(NamedTuple):
@@ -267,16 +276,14 @@ class SelfAttention(nn.Module):
     def forward(self, x: Tensor, attn_mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Attend within x.
 
-        Shapes:  x (batch, seq_len, d_model), attn_mask boolean, broadcastable to (batch, seq_len, seq_len)
+        Shapes:  x (batch, seq_len, d_model), attn_mask boolean, broadcastable to (batch, 1, seq_len, seq_len)
                  -> output (batch, seq_len, d_value), weights (batch, seq_len, seq_len)
         Raises:  ShapeError if the mask does not fit
         """
-        query, key, value = (
-            project(x).unsqueeze(-3) for project in (self.query, self.key, self.value)
-        )  # (batch, 1, seq_len, ·)
-        scores = attention_scores(query, key, self.scaling).squeeze(-3)  # (batch, seq_len, seq_len)
-        weights = attention_weights(scores, attn_mask)
-        return weighted_sum(weights.unsqueeze(-3), value).squeeze(-3), weights
+        # one head: (batch, 1, seq_len, d_key or d_value)
+        query, key, value = (project(x).unsqueeze(-3) for project in (self.query, self.key, self.value))
+        weights = attention_weights(attention_scores(query, key, self.scaling), attn_mask)
+        return weighted_sum(weights, value).squeeze(-3), weights.squeeze(-3)
 
 
 class MultiHeadAttention(nn.Module):
@@ -288,6 +295,8 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, d_model: int, n_heads: int, *, n_kv_heads: int | None = None, bias: bool = True) -> None:
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+        if n_heads < 1 or n_kv_heads < 1:
+            raise ConfigError(f"there must be at least one head, got n_heads={n_heads}, n_kv_heads={n_kv_heads}")
         if d_model % n_heads:
             raise ConfigError(f"d_model must be a multiple of n_heads, got d_model={d_model}, n_heads={n_heads}")
         if n_heads % n_kv_heads:

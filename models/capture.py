@@ -28,6 +28,7 @@ from models.row_stats import head_scores
 
 VERSION = 1  # of names and meaning of what is stored; a capture of another version is not read
 SMALL_BLOCK = 16  # rows and columns that a product has at least, see Capture._scores
+WEIGHTS_REDUCED = 64_000_000  # weights over several heads that are pooled for one window, about half a second
 WEIGHTS_AT_ONCE = 1_000_000  # weights in memory while a large window is pooled, 4 MB in float32
 
 
@@ -123,8 +124,7 @@ class Capture:
         elif row_step == col_step == 1:
             weights = self._reduced(site, layer, head, rows, cols)
         else:
-            row_step, col_step = described.row_step, described.col_step
-            weights = self._reduced_overview(site, layer, head, rows, cols, pool)
+            return self._window_over(described, layer, head, rows, cols, max_cells, pool)
         return Window(rows, cols, row_step, col_step, pool, weights)
 
     def overview(self, site: str, pool: Pool) -> Tensor:
@@ -216,26 +216,53 @@ class Capture:
 
     def _reduced(self, site: str, layer: Index, head: Index, rows: Span, cols: Span) -> Tensor:
         described = self._site(site)
-        heads = (0, described.n_heads) if isinstance(head, str) else (head, head + 1)
-        layers = range(described.n_layers) if isinstance(layer, str) else range(layer, layer + 1)
-        across = [_reduce(self.weights(site, i, heads, rows, cols), head) for i in layers]
+        heads, layers = _chosen(head, described.n_heads), _chosen(layer, described.n_layers)
+        across = [_reduce(self.weights(site, i, heads, rows, cols), head) for i in range(*layers)]
         reduced = _reduce(torch.stack(across), layer).float()
-        visible = torch.stack([self.mask(site, i).visible(rows, cols) for i in layers]).any(0)
+        visible = torch.stack([self.mask(site, i).visible(rows, cols) for i in range(*layers)]).any(0)
         return reduced.masked_fill(~visible, torch.nan)
 
-    def _reduced_overview(self, site: str, layer: Index, head: Index, rows: Span, cols: Span, pool: Pool) -> Tensor:
-        described, overview = self._site(site), self.overview(site, pool)
-        layers = range(described.n_layers) if isinstance(layer, str) else range(layer, layer + 1)
-        across = overview.select(1, head) if isinstance(head, int) else _reduce(overview.transpose(0, 1), head)
-        cells = across[layer] if isinstance(layer, int) else _reduce(across, layer)
-        counts = sum(
-            (self.mask(site, i).cell_counts(described.row_step, described.col_step) for i in layers),
-            start=torch.zeros(cells.shape, dtype=torch.int64),
-        )
-        cells = cells.masked_fill(counts == 0, torch.nan)
-        here = slice(rows[0] // described.row_step, -(-rows[1] // described.row_step))
-        there = slice(cols[0] // described.col_step, -(-cols[1] // described.col_step))
-        return cells[here, there]
+    def _window_over(
+        self, described: SiteDescription, layer: Index, head: Index, rows: Span, cols: Span, max_cells: int, pool: Pool
+    ) -> Window:
+        """A pooled window over several heads or layers: each head pooled, then reduced."""
+        heads, layers = _chosen(head, described.n_heads), _chosen(layer, described.n_layers)
+        n_weights = (heads[1] - heads[0]) * (layers[1] - layers[0]) * (rows[1] - rows[0]) * (cols[1] - cols[0])
+        if n_weights <= WEIGHTS_REDUCED:
+            steps = fit_steps(rows, cols, max_cells)
+            pictures = [
+                torch.stack([self._pooled(described.site, i, j, rows, cols, *steps, pool) for j in range(*heads)])
+                for i in range(*layers)
+            ]
+        else:
+            rows = _widen(rows, described.row_step, described.query_len)
+            cols = _widen(cols, described.col_step, described.key_len)
+            factors = fit_steps(_cells_of(rows, described.row_step), _cells_of(cols, described.col_step), max_cells)
+            steps = factors[0] * described.row_step, factors[1] * described.col_step
+            pictures = [self._overview_again(described, i, heads, rows, cols, factors, pool) for i in range(*layers)]
+        seen = [self.mask(described.site, i).cell_counts(*steps, rows, cols) > 0 for i in range(*layers)]
+        reduced = _reduce(torch.stack([_reduce(picture.nan_to_num(0.0), head) for picture in pictures]), layer)
+        return Window(rows, cols, *steps, pool, reduced.masked_fill(~torch.stack(seen).any(0), torch.nan))
+
+    def _overview_again(
+        self,
+        described: SiteDescription,
+        layer: int,
+        heads: Span,
+        rows: Span,
+        cols: Span,
+        factors: tuple[int, int],
+        pool: Pool,
+    ) -> Tensor:
+        # (heads, row cells, col cells): the stored cells of a window that they fill, pooled `factors` at a time
+        steps, mask = (described.row_step, described.col_step), self.mask(described.site, layer)
+        cell_rows, cell_cols = _cells_of(rows, steps[0]), _cells_of(cols, steps[1])
+        cells = self.overview(described.site, pool)[layer, slice(*heads), slice(*cell_rows), slice(*cell_cols)]
+        counts = mask.cell_counts(factors[0] * steps[0], factors[1] * steps[1], rows, cols)
+        if pool == "mean":
+            cells = cells * mask.cell_counts(*steps, rows, cols)  # sums, which the larger cells divide again
+        first = cell_rows[0], cell_cols[0]
+        return torch.stack([pool_cells(picture, counts, first, factors, pool) for picture in cells])
 
     # ---------------------------------------------------------------------------------------------------------- look-up
 
@@ -286,6 +313,18 @@ def _split_aligned(rows: Span, per_part: int) -> Iterator[Span]:
         stop = min(first - first % per_part + per_part, rows[1])
         yield (first, stop)
         first = stop
+
+
+def _chosen(index: Index, count: int) -> Span:
+    return (0, count) if isinstance(index, str) else (index, index + 1)
+
+
+def _widen(span: Span, step: int, length: int) -> Span:
+    return span[0] // step * step, min(-(-span[1] // step) * step, length)
+
+
+def _cells_of(span: Span, step: int) -> Span:
+    return span[0] // step, -(-span[1] // step)
 
 
 def _reduce(stacked: Tensor, how: Index) -> Tensor:

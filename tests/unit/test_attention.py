@@ -7,6 +7,7 @@ import torch
 
 from models.attention import (
     MultiHeadAttention,
+    SelfAttention,
     attention_scores,
     attention_weights,
     causal_mask,
@@ -63,6 +64,24 @@ def test_large_scores_do_not_overflow() -> None:
     assert attention_weights(torch.tensor([[1e4, 1e4, -1e4]])).tolist() == [[0.5, 0.5, 0.0]]
 
 
+def test_padding_keeps_each_text_to_itself() -> None:
+    attention, x = SelfAttention(8, 4, 4), torch.randn(2, 4, 8)
+    mask = combine_masks(causal_mask(4), padding_mask(torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])))
+    output, weights = attention(x, mask)
+    assert (output.shape, weights.shape) == ((2, 4, 4), (2, 4, 4))
+    assert weights[1, :, 2:].count_nonzero() == 0
+    assert weights[0, 3, 2:].count_nonzero() == 2
+
+
+def test_gradients_flow_through_every_option() -> None:
+    query, key = torch.randn(1, 2, 3, 4, requires_grad=True), torch.randn(1, 2, 3, 4)
+    scores = attention_scores(query, key, 0.5, softcap=2.0, position_bias=torch.randn(2, 3, 3))
+    attention_weights(scores, causal_mask(3)).square().sum().backward()
+    assert query.grad is not None
+    assert query.grad.isfinite().all()
+    assert query.grad.count_nonzero() > 0
+
+
 def test_splitting_and_merging_heads_is_the_identity() -> None:
     x = torch.randn(2, 5, 12)
     assert torch.equal(merge_heads(split_heads(x, 3)), x)
@@ -74,6 +93,14 @@ def test_errors_name_what_was_expected_and_given() -> None:
         attention_scores(torch.zeros(1, 3, 2, 4), torch.zeros(1, 2, 2, 4), 1.0)
     with pytest.raises(ShapeError, match=r"\(2, 3\) does not fit scores of shape \(1, 2, 2\)"):
         mask_scores(torch.zeros(1, 2, 2), torch.ones(2, 3, dtype=torch.bool))
+    with pytest.raises(ShapeError, match=r"\(2, 1, 1, 4\) does not fit scores of shape \(4, 4\)"):
+        mask_scores(torch.zeros(4, 4), padding_mask(torch.ones(2, 4)))  # would make two texts of one
+    with pytest.raises(ShapeError, match=r"\(3, 3\) and \(2, 2\) do not fit"):
+        combine_masks(causal_mask(3), causal_mask(2))
+    with pytest.raises(ConfigError, match=r"float32 or wider .* got torch\.float16"):
+        mask_scores(torch.zeros(4, 4).half(), causal_mask(4))
+    with pytest.raises(ConfigError, match="at least one head, got n_heads=0"):
+        MultiHeadAttention(8, 0)
     with pytest.raises(ShapeError, match=r"True = may attend, got torch\.int64"):
         mask_scores(torch.zeros(1, 2, 2), torch.ones(2, 2, dtype=torch.int64))
     with pytest.raises(ShapeError, match="query_len=3, key_len=2"):

@@ -100,13 +100,38 @@ def test_over_heads_and_layers_exact_when_unpooled(layer: int | str, head: int |
     assert_same(found.weights, expected)
 
 
-def test_over_heads_pooled_comes_from_the_overview() -> None:
-    capture, _ = build()
-    found = capture.window(SITE, 0, "max", None, None, 100, "max")
-    overview = capture.overview(SITE, "max")
-    assert (found.row_step, found.col_step) == (3, 3)  # 150 positions in at most 64 cells
-    assert_same(found.weights.nan_to_num(), overview[0].amax(0))
-    assert bool(found.weights.isnan()[0, 1:].all())  # the future is hidden, not 0
+@pytest.mark.parametrize("pool", ["max", "mean"])
+@pytest.mark.parametrize(("layer", "head"), [(0, "mean"), (1, "max"), ("mean", 2), ("max", "mean")])
+def test_over_heads_pooled_is_each_head_pooled_then_reduced(layer: int | str, head: int | str, pool: Pool) -> None:
+    capture, exact = build()
+    rows, cols = (4, 150), (0, 149)
+    found = capture.window(SITE, layer, head, rows, cols, 400, pool)  # type: ignore[arg-type]
+    assert (found.rows, found.cols) == (rows, cols)
+    assert found.weights.numel() <= 400
+    every = torch.stack(
+        [torch.tensor([pooled(one, rows, cols, found.col_step, pool) for one in heads]) for heads in exact]
+    )
+    for axis, how in ((1, head), (0, layer)):
+        if isinstance(how, int):
+            every = every.select(axis, how)
+        else:
+            every = every.mean(axis) if how == "mean" else every.amax(axis)
+    assert_same(found.weights, every)
+
+
+@pytest.mark.parametrize("pool", ["max", "mean"])
+@pytest.mark.parametrize("max_cells", [400, 4000])
+def test_over_very_many_weights_comes_from_the_overview(
+    pool: Pool, max_cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture, exact = build()
+    monkeypatch.setattr("models.capture.WEIGHTS_REDUCED", 0)
+    found = capture.window(SITE, 0, "mean", (4, 100), (0, 149), max_cells, pool)
+    assert (found.rows, found.cols) == ((3, 102), (0, 150))  # widened to the overview's cells of 3 × 3, and said so
+    assert found.weights.numel() <= max_cells
+    assert found.row_step % 3 == 0
+    every = torch.tensor([pooled(one, found.rows, found.cols, found.col_step, pool) for one in exact[0]])
+    assert_same(found.weights, every.mean(0))
 
 
 def test_a_stored_capture_reads_the_same() -> None:
