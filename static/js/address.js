@@ -1,6 +1,7 @@
 /** The view's state as the address's fragment, and back. Pure: it reads and writes strings only. */
 
 const LONGEST_TEXT = 2000;
+const CUTS = ['cut_head', 'cut_tail'];
 
 const spanText = (range) => (range ? `${range[0]}:${range[1]}` : null);
 
@@ -16,7 +17,7 @@ function readIndex(text) {
 
 const oneOf = (text, choices) => (choices.includes(text) ? text : choices[0]);
 
-/** `#run=…&site=…` for a run and a view; what has its usual value is left out. `withText` adds {text, model}. */
+/** `#run=…&site=…` for a run and a view; what has its usual value is left out. `withText` adds {text, model, special, truncate}. */
 export function formatAddress(runId, view, withText = null) {
   if (!runId) return '';
   const fields = {
@@ -31,13 +32,15 @@ export function formatAddress(runId, view, withText = null) {
     pool: view.pool === 'max' ? null : view.pool,
     scale: view.scale === 'sqrt' ? null : view.scale,
     model: withText?.model,
+    special: withText?.special === false ? 0 : null,
+    truncate: CUTS.includes(withText?.truncate) ? withText.truncate : null,
     text: withText?.text,
   };
   const given = Object.entries(fields).filter(([, value]) => value !== null && value !== undefined);
   return `#${new URLSearchParams(given)}`;
 }
 
-/** {run, view, text, model} of a fragment; ill-formed fields get their usual value, nothing throws. */
+/** {run, view, text, model, special, truncate} of a fragment; ill-formed fields get their usual value, nothing throws. */
 export function parseAddress(fragment) {
   const fields = new URLSearchParams(fragment.replace(/^#/, ''));
   const token = fields.get('token');
@@ -45,6 +48,8 @@ export function parseAddress(fragment) {
     run: fields.get('run') || null,
     text: fields.get('text'),
     model: fields.get('model'),
+    special: fields.get('special') !== '0',
+    truncate: oneOf(fields.get('truncate'), ['error', ...CUTS]),
     view: {
       site: fields.get('site') || null,
       layer: readIndex(fields.get('layer')),

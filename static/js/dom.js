@@ -24,6 +24,9 @@ export function ref(root, name) {
   return node;
 }
 
+/** Whether there is only touch here: hints then say tap, not point. */
+export const byTouch = () => matchMedia('(hover: none)').matches;
+
 /** Runs `work` at most once per frame, with the last arguments given. */
 export function perFrame(work) {
   let wanted = null;

@@ -1,5 +1,7 @@
 /** Questions about the state that several modules ask. Pure; knows nothing of the page. */
 
+import { textOfTokens } from './text.js';
+
 /** The finished run's summary, or null. */
 export function finished(state) {
   return state.run.phase === 'done' ? state.run.summary : null;
@@ -66,7 +68,17 @@ export function chosenModel(state) {
   return state.models.list.find((model) => model.id === state.modelId) ?? null;
 }
 
+/** What of the form is no longer what the shown picture was made of: 'text', 'model', 'options'; null when all is. */
+export function changedSince(state) {
+  const summary = finished(state);
+  if (!summary || state.modelId === null) return null;
+  const known = state.run.text ?? (state.text ? textOfTokens(summary) : null);
+  if (known !== null && known !== state.text) return 'text';
+  if (summary.model.id !== state.modelId) return 'model';
+  return summary.options.add_special_tokens === state.addSpecial ? null : 'options';
+}
+
 /** Whether work is going on for the run that was asked for. */
 export function isBusy(state) {
-  return state.run.phase === 'submitting' || state.run.phase === 'active';
+  return state.run.sending || state.run.phase === 'submitting' || state.run.phase === 'active';
 }

@@ -79,6 +79,29 @@ def test_link_with_text_runs_again_on_a_server_that_lacks_the_run(
     assert other.fragment("layer") == "5"
 
 
+def test_link_with_text_carries_the_options(open_screen: OpenScreen, small_server: str) -> None:
+    first = open_screen(small_server)
+    first.witness.allow("422")
+    first.part("special").locator("xpath=ancestor::details").locator("summary").click()
+    first.part("special").uncheck()
+    first.type(" ".join(f"w{number}" for number in range(99)))
+    first.part("run").click()
+    first.part("problem").get_by_role("button", name="cut the end").click()
+    first.wait_for_map(30)
+    words = [token["text"] for token in first.tokens()]
+    first.part("copy-text").click()
+    fragment = urlsplit(first.js("() => navigator.clipboard.readText()")).fragment
+    with urlopen(Request(f"{small_server}/api/runs/{first.run_id}", method="DELETE"), timeout=10):
+        pass
+    other = open_screen(small_server, f"#{fragment}")
+    other.witness.allow("404")
+    expect(other.part("special")).not_to_be_checked()
+    other.part("problem").get_by_role("button", name="Run it here").click()
+    until(lambda: other.part("heads").is_visible())
+    other.wait_for_map(30)
+    assert [token["text"] for token in other.tokens()] == words
+
+
 def test_a_long_text_is_not_offered_in_a_link(screen: Screen) -> None:
     screen.run("lamp " * 420)  # 2,100 characters
     expect(screen.part("copy-link")).to_be_visible()

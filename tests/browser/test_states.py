@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenScreen
@@ -22,6 +24,42 @@ def test_empty_text_is_refused_in_place(screen: Screen) -> None:
     screen.type("   ")
     screen.part("run").click()
     expect(screen.part("problem")).to_contain_text("no text")
+
+
+@pytest.mark.parametrize("refusal", ["text_empty", "text_too_long", "queue_full"])
+def test_a_refused_text_keeps_the_picture_before_it(shown: Screen, refusal: str) -> None:
+    status = 503 if refusal == "queue_full" else 422
+    shown.witness.allow(str(status))
+    run = shown.run_id
+    error = {"code": refusal, "message": refusal, "details": {"count": 99, "limit": 64}}
+    body = json.dumps({"error": error})
+    shown.page.route("**/api/runs", lambda route: route.fulfill(status=status, body=body))
+    shown.type("another text")
+    shown.part("run").click()
+    expect(shown.part("problem")).to_be_visible()
+    expect(shown.part("overview-state")).to_be_hidden()
+    expect(shown.part("heads")).to_be_visible()
+    expect(shown.part("run")).to_have_text("Run")
+    assert shown.run_id == run
+    shown.wait_for_map()
+    shown.page.unroute("**/api/runs")
+    shown.run("a third text is accepted")
+    expect(shown.part("problem")).to_be_hidden()
+
+
+def test_a_picture_of_another_input_is_marked(shown: Screen) -> None:
+    stale = shown.part("stale")
+    text = shown.page.input_value("#text")
+    expect(stale).to_be_hidden()
+    shown.type("something else")
+    expect(stale).to_contain_text("previous text")
+    shown.type(text)
+    expect(stale).to_be_hidden()
+    shown.part("special").locator("xpath=ancestor::details").locator("summary").click()
+    shown.part("special").uncheck()
+    expect(stale).to_contain_text("previous options")
+    shown.run(text)
+    expect(stale).to_be_hidden()
 
 
 def test_progress_counts_layers_and_can_be_cancelled(open_screen: OpenScreen, small_server: str) -> None:
@@ -136,8 +174,14 @@ def test_the_whole_pass_is_compared_on_request(screen: Screen) -> None:
     screen.run("lamp " * 300)
     check = screen.part("checks").locator(".is-not_compared")
     expect(check).to_contain_text("not compared")
+    verdict = screen.part("verdict")
+    expect(verdict).to_have_text(re.compile(r"^\d+ passed · 1 not compared$"))
+    colour = "(node) => getComputedStyle(node).color"
+    uncompared = verdict.evaluate(colour)
     check.get_by_role("button").click()
     expect(screen.part("checks").locator(".is-not_compared")).to_have_count(0)
+    expect(verdict).to_have_text("✓ all pass")
+    assert verdict.evaluate(colour) != uncompared  # green only now
     until(lambda: any(one["id"] == "whole_pass" and one["status"] == "pass" for one in screen.api()["card"]["checks"]))
 
 

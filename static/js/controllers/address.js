@@ -14,7 +14,7 @@ export function controlAddress(store) {
     if (location.hash === written && store.state.run.id !== null) return;
     written = location.hash;
     const address = parseAddress(location.hash);
-    if (address.text !== null) store.set({ text: address.text });
+    if (address.text !== null) store.set({ text: address.text, addSpecial: address.special, truncate: address.truncate });
     if (address.model !== null) store.set({ modelId: address.model });
     if (address.run === null) {
       if (store.state.run.id !== null) store.emit('close');
@@ -40,7 +40,8 @@ export function controlAddress(store) {
   store.on('copy-link', async ({ withText }) => {
     const { run, view, modelId } = store.state;
     const text = run.text ?? store.state.text;
-    const extra = withText && fitsLink(text) ? { text, model: run.summary?.model.id ?? modelId } : null;
+    const { add_special_tokens: special, truncate } = run.summary?.options ?? {};
+    const extra = withText && fitsLink(text) ? { text, model: run.summary?.model.id ?? modelId, special, truncate } : null;
     const link = `${location.origin}${location.pathname}${formatAddress(run.id, view, extra)}`;
     try {
       await navigator.clipboard.writeText(link);

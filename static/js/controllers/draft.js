@@ -38,11 +38,11 @@ export function controlDraft(store) {
     asked += 1;
     const ticket = asked;
     const example = await getExample(src).catch(() => null);
-    if (ticket === asked && example !== null) store.set({ text: example.trimEnd() });
+    if (ticket === asked && example !== null) store.set({ text: example.trimEnd(), truncate: 'error' });
   });
   store.on('type', ({ text: typed }) => {
     asked += 1; // an example still on its way must not replace what was typed
-    store.set({ text: typed });
+    store.set({ text: typed, truncate: 'error' }); // a link's wish to cut was for the link's text
   });
   store.on('special', ({ on }) => store.set({ addSpecial: on }));
 

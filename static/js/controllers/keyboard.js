@@ -28,6 +28,7 @@ function onHeads(event, store) {
   else if (event.key === ']') changeLayer(store, 1);
   else if (event.key === 'Enter' && store.state.preview && !event.target.closest('button, a, summary')) {
     store.emit('head', store.state.preview);
+    store.emit('show-head');
   } else if (event.key === 'Escape') store.emit('let-go');
   else return false;
   return true;

@@ -5,9 +5,8 @@
 
 import * as api from '../api.js';
 import { clampView } from '../address.js';
-import { isBusy } from '../select.js';
 
-const EMPTY = { phase: 'empty', id: null, summary: null, progress: null, error: null, text: null, checking: false };
+const EMPTY = { phase: 'empty', id: null, summary: null, progress: null, error: null, text: null, checking: false, sending: false, refusal: null };
 const FINAL = { done: 'done', failed: 'failed', cancelled: 'cancelled' };
 
 /** Connects the intentions to the server. */
@@ -35,6 +34,27 @@ export function controlRuns(store) {
     }
   }
 
+  /** Asks for a run while the picture of the one before stays. */
+  function send() {
+    current += 1;
+    store.patch('run', { sending: true, refusal: null, checking: false });
+    return current;
+  }
+
+  /** The accepted run's summary; null once it is not wanted any more, or was refused: then all is as it was, with a message. */
+  async function submit(ticket, request, old) {
+    try {
+      const summary = await api.startRun(request);
+      return ticket === current ? summary : null;
+    } catch (error) {
+      if (ticket !== current) return null;
+      const { run } = store.state;
+      const settled = run.sending ? { ...run, sending: false } : old.phase === 'gone' ? old : EMPTY;
+      store.set({ run: { ...settled, refusal: error } });
+      return null;
+    }
+  }
+
   function take(ticket, summary) {
     const phase = FINAL[summary.status] ?? 'active';
     const error = phase === 'failed' ? asError(summary.error) : null;
@@ -58,14 +78,16 @@ export function controlRuns(store) {
     stopFollowing = api.followRun(id, onEvent, () => ticket === current && setTimeout(finish, 500));
   }
 
-  store.on('run', async ({ truncate = 'error' }) => {
-    const { text, modelId, addSpecial, run: old, view } = store.state;
-    if (isBusy(store.state) && old.id) api.deleteRun(old.id).catch(() => {}); // nobody waits for it here any more
-    const ticket = begin({ phase: 'submitting', text });
-    store.set({ view: { ...view, token: null, rows: null, cols: null } });
-    const request = { model: modelId, text, truncate, add_special_tokens: addSpecial };
-    const summary = await answerFor(ticket, api.startRun(request));
-    if (summary) take(ticket, summary);
+  store.on('run', async ({ truncate }) => {
+    const { text, modelId, addSpecial, run: old } = store.state;
+    if (old.phase === 'active') api.deleteRun(old.id).catch(() => {}); // nobody waits for it here any more
+    const ticket = old.phase === 'done' ? send() : begin({ phase: 'submitting', text });
+    const request = { model: modelId, text, truncate: truncate ?? store.state.truncate, add_special_tokens: addSpecial };
+    const summary = await submit(ticket, request, old);
+    if (!summary) return;
+    const accepted = begin({ phase: 'submitting', text });
+    store.patch('view', { token: null, rows: null, cols: null });
+    take(accepted, summary);
   });
 
   store.on('open', async ({ id, view }) => {
@@ -79,10 +101,17 @@ export function controlRuns(store) {
   store.on('close', () => begin({}));
 
   store.on('cancel', () => {
-    const { id } = store.state.run;
+    const { id, sending } = store.state.run;
+    if (sending) {
+      current += 1;
+      store.patch('run', { sending: false });
+      return;
+    }
     begin({ phase: 'cancelled', text: store.state.run.text });
     if (id) api.deleteRun(id).catch(() => {}); // already gone is as good as cancelled
   });
+
+  store.subscribe(['text', 'modelId', 'addSpecial'], ({ run }) => run.refusal && store.patch('run', { refusal: null }), { now: false });
 
   store.on('check', async () => {
     const ticket = current;

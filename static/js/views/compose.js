@@ -6,11 +6,11 @@
 import { el, fill, ref } from '../dom.js';
 import { errorText } from '../errors.js';
 import { duration, t, whole } from '../i18n.js';
-import { chosenModel, isBusy, runTokens } from '../select.js';
+import { changedSince, chosenModel, isBusy, runTokens } from '../select.js';
 
 function countLine({ count, run, text, modelId, ...state }) {
   const model = chosenModel({ ...state, modelId });
-  if (count.status === 'error') return count.error.code === 'text_empty' ? '' : errorText(count.error);
+  if (count.status === 'error') return ['text_empty', run.refusal?.code].includes(count.error.code) ? '' : errorText(count.error);
   if (count.status === 'loading' && count.count === null) return t('count.loading');
   if (count.count === null) return model?.max_tokens ? t('count.limit', { limit: whole(model.max_tokens) }) : '';
   const line = t(count.over ? 'count.over' : 'count.of', { count: whole(count.count), limit: whole(count.limit) });
@@ -33,11 +33,11 @@ function again(store, key = 'run.again') {
 /** What went wrong with the run, with what can be done about it; nothing when all is well. */
 function problem(state, store) {
   const { run, text } = state;
-  if (run.phase === 'gone') {
+  if (run.phase === 'gone' && !run.refusal) {
     return [el('p', {}, t(text.trim() ? 'gone.text' : 'gone.no_text')), text.trim() ? el('p', { class: 'button-row' }, again(store, 'gone.again')) : null];
   }
-  if (run.phase !== 'failed') return [];
-  const { error } = run;
+  const error = run.refusal ?? (run.phase === 'failed' ? run.error : null);
+  if (!error) return [];
   const parts = [el('p', {}, errorText(error))];
   if (error.code === 'text_too_long' && error.details.limit) parts.push(...tooLong(store, error.details));
   else if (['offline', 'queue_full', 'internal', 'run_failed'].includes(error.code)) parts.push(el('p', { class: 'button-row' }, again(store)));
@@ -45,7 +45,7 @@ function problem(state, store) {
 }
 
 function cutNote(state) {
-  const cut = state.run.phase === 'done' ? state.run.summary.text.cut : null;
+  const cut = state.run.phase === 'done' && !state.run.refusal ? state.run.summary.text.cut : null;
   if (!cut) return [];
   return [el('p', {}, t(`cut.${cut}`, { kept: whole(runTokens(state).length), before: whole(state.run.summary.text.tokens_before_cut) }))];
 }
@@ -70,6 +70,13 @@ export function mountCompose(root, store) {
   });
   store.subscribe(['addSpecial'], ({ addSpecial }) => {
     special.checked = addSpecial;
+  });
+  store.subscribe(['run', 'text', 'modelId', 'addSpecial'], (state) => {
+    const changed = isBusy(state) ? null : changedSince(state);
+    const note = changed ? t(`stale.${changed}`, { model: state.run.summary.model.name }) : '';
+    const node = ref(root, 'stale');
+    if (node.textContent !== note) node.textContent = note;
+    node.hidden = !note;
   });
   store.subscribe(['count', 'run', 'models', 'modelId', 'text'], (state) => {
     const busy = isBusy(state);

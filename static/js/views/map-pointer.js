@@ -86,7 +86,7 @@ export function listenToPointer(figure, store, place, drawBox) {
   const hover = perFrame((cell) => store.emit('cursor', cell));
   figure.addEventListener('pointermove', (event) => hover(at(event)));
   figure.addEventListener('pointerdown', (event) => hover(at(event)));
-  figure.addEventListener('pointerleave', () => hover(null));
+  figure.addEventListener('pointerleave', (event) => event.pointerType !== 'touch' && hover(null)); // a lifted finger keeps its cell
   figure.addEventListener('dblclick', () => store.emit('zoom-out'));
   listenToDrag(figure, store, at, place, drawBox);
   figure.addEventListener('wheel', (event) => {

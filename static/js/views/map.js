@@ -1,6 +1,6 @@
 /**
  * The chosen head as a Plotly heat map that sharpens on zoom. Draws only the window of the head and range now wanted,
- * so nothing stale stays. Listens to map, run, view, preview, cursor, scheme, plotlyWanted; emits cursor, token, zoom….
+ * so nothing stale stays. Answers show-head. Listens to map, run, view, preview, cursor, scheme, plotlyWanted; emits cursor, token, zoom….
  */
 
 import { perFrame, ref } from '../dom.js';
@@ -13,6 +13,8 @@ import { finished, mapKey, maskOf, runTokens, shownHead, shownRange, siteOf } fr
 import { cellAt } from '../window.js';
 import { listenToPointer } from './map-pointer.js';
 
+const WIDE = matchMedia('(min-width: 1100px)');
+const CALM = matchMedia('(prefers-reduced-motion: reduce)');
 const MARGIN = 90; // px, roughly, that labels take of the figure; only to guess whether all of them fit
 
 function setBox(node, box) {
@@ -21,6 +23,12 @@ function setBox(node, box) {
   node.style.transform = `translate(${box.x}px, ${box.y}px)`;
   node.style.width = `${box.width}px`;
   node.style.height = `${box.height}px`;
+}
+
+/** Where the head lies under the overview, a choice up there scrolls down to it. */
+function bringIntoView(section) {
+  if (WIDE.matches) return;
+  section.scrollIntoView({ behavior: CALM.matches ? 'instant' : 'smooth', block: 'start' });
 }
 
 /** Mounts the heat map. */
@@ -91,6 +99,7 @@ export function mountMap(root, store) {
       store.set({ plotlyWanted: 'failed' });
     }
   });
+  store.on('show-head', () => bringIntoView(figure.closest('section')));
   new ResizeObserver(again).observe(figure);
   listenToPointer(figure, store, () => place, (box) => setBox(ref(root, 'mark-zoom'), box));
 }

@@ -1,6 +1,6 @@
 /**
  * All heads at once on one canvas: layers down, heads across, one colour scale; the reach of each layer beside them.
- * Listens to overview, heads, run, view, preview, scheme; emits preview, head, drawn.
+ * Listens to overview, heads, run, view, preview, scheme; emits preview, head, show-head.
  */
 
 import { perFrame, ref } from '../dom.js';
@@ -88,7 +88,9 @@ export function mountOverview(root, store) {
   canvas.addEventListener('pointerleave', () => preview(null));
   canvas.addEventListener('click', (event) => {
     const head = at(event);
-    if (head) store.emit('head', head);
+    if (!head) return;
+    store.emit('head', head);
+    store.emit('show-head');
   });
   const redraw = perFrame(() => draw(store.state));
   store.subscribe(['overview', 'heads', 'scheme'], redraw);

@@ -1,6 +1,6 @@
 /** The weight under the pointer in words: both tokens, their positions and the number. Listens to cursor, map, line, run. */
 
-import { el, fill, ref, tokenLabel } from '../dom.js';
+import { byTouch, el, fill, ref, tokenLabel } from '../dom.js';
 import { t, weightText, whole } from '../i18n.js';
 import { labelParts } from '../labels.js';
 import { mapKey, runTokens, finished } from '../select.js';
@@ -32,7 +32,7 @@ function pooled(cell, pool) {
 function words(state) {
   const { cursor, map, view } = state;
   if (!finished(state)) return [];
-  if (!cursor) return [el('span', { class: 'quiet' }, t('readout.hint'))];
+  if (!cursor) return [el('span', { class: 'quiet' }, t(byTouch() ? 'readout.hint_touch' : 'readout.hint'))];
   if (map.key !== mapKey(state) || !map.window) return [t('readout.loading')];
   const cell = cellAt(map.window, cursor.row, cursor.col);
   if (!cell) return [];

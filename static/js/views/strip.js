@@ -3,7 +3,7 @@
  * Listens to run, line, hoverToken, cursor, view, scheme; emits token, hover-token, direction. One listener serves all tokens.
  */
 
-import { fill, perFrame, ref, tokenLabel } from '../dom.js';
+import { byTouch, fill, perFrame, ref, tokenLabel } from '../dom.js';
 import { t, whole, weightText } from '../i18n.js';
 import { labelParts, labelText } from '../labels.js';
 import { colourOf, needsInverse, stepOf } from '../ramp.js';
@@ -23,7 +23,7 @@ function tokenAt(event) {
 function heading(state) {
   const index = shownToken(state);
   const token = index === null ? null : runTokens(state)[index];
-  if (!token) return [t(runTokens(state).length ? 'tokens.hint' : 'tokens.empty')];
+  if (!token) return [t(runTokens(state).length === 0 ? 'tokens.empty' : byTouch() ? 'tokens.hint_touch' : 'tokens.hint')];
   const [before, after = ''] = t(`tokens.what_${state.view.dir}`).split('{token}');
   return [before, tokenLabel(labelParts(token)), after];
 }

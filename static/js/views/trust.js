@@ -5,7 +5,7 @@
 
 import { el, fill, ref } from '../dom.js';
 import { errorText } from '../errors.js';
-import { figure, has, t } from '../i18n.js';
+import { figure, has, t, whole } from '../i18n.js';
 import { finished } from '../select.js';
 import { noteOf } from './models.js';
 
@@ -40,6 +40,14 @@ function banner(card) {
   return failed.length ? t('trust.banner', { checks: failed.join(t('list.comma')) }) : null;
 }
 
+/** The card in one line. It says all pass only when nothing was left uncompared. */
+function headline({ verdict, checks }) {
+  const count = (status) => checks.filter((check) => check.status === status).length;
+  const left = count('not_compared');
+  if (verdict === 'fail' || left === 0) return { words: t(`trust.verdict.${verdict}`), look: verdict };
+  return { words: t('trust.verdict.partial', { passed: whole(count('pass')), left: whole(left) }), look: 'partial' };
+}
+
 /** Mounts the card and both banners. */
 export function mountTrust(root, store) {
   const section = ref(root, 'checks').closest('section');
@@ -55,8 +63,9 @@ export function mountTrust(root, store) {
     }
     if (!card) return;
     const verdict = ref(root, 'verdict');
-    verdict.textContent = t(`trust.verdict.${card.verdict}`);
-    verdict.className = `verdict is-${card.verdict}`;
+    const { words, look } = headline(card);
+    verdict.textContent = words;
+    verdict.className = `verdict is-${look}`;
     const { checkError } = state.run;
     fill(ref(root, 'checks'), card.checks.map((check) => line(check, state.run, store)),
       checkError ? el('li', { class: 'check-action' }, errorText(checkError)) : null);
