@@ -11,7 +11,7 @@ from tests.parity.references import Notes, all_weights, eager_and_ours, largest_
 from tests.parity.texts import TEXTS, repeated_random_ids
 
 CASES = [*TEXTS, "repeated random tokens"]
-SAME_QUERY_AND_KEY = 1e-5  # the same arithmetic in another order; measured ≤ 3e-6
+SAME_QUERY_AND_KEY = 1e-5  # the same arithmetic in another order; measured ≤ 5e-6
 ROW_SUMS = 1e-5  # a row of up to 500 float32 weights; measured ≤ 2e-6
 
 
