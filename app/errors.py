@@ -17,6 +17,7 @@ from jinja2 import TemplateError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from app import problems
 from app.services import errors as domain
 from models.errors import Cancelled, RangeError
 
@@ -35,6 +36,14 @@ class ErrorAnswer(BaseModel):
     """The one form of every error."""
 
     error: ErrorBody
+
+
+class BodyTooLarge(HTTPException):
+    """More bytes have come than a body may have. Raised while the body is read, where only HTTP's own errors pass."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(413)
+        self.limit = limit
 
 
 STATUS: dict[type[domain.DomainError], int] = {
@@ -56,7 +65,7 @@ STATUS: dict[type[domain.DomainError], int] = {
 }
 CLIENT_GONE = 499  # for the log alone: nobody reads the answer
 HTTP_CODES = {
-    400: ("malformed_json", "The body is not valid JSON in UTF-8."),
+    400: ("malformed_json", "The body must be JSON in UTF-8."),
     404: ("not_found", "Nothing is here. GET /openapi.json lists every call."),
     405: ("method_not_allowed", "This address does not take this method; the Allow header names those that it takes."),
     413: ("body_too_large", "The body is larger than this server takes. Send a shorter text."),
@@ -142,26 +151,32 @@ def _on_client_gone(_request: Request, _error: Exception) -> Response:
 def _on_invalid(request: Request, error: Exception) -> Response:
     """Name the fields, never what was in them."""
     assert isinstance(error, RequestValidationError)
-    problems = error.errors()
-    if any(problem["type"] == "json_invalid" for problem in problems):
-        return plain_error(400)
-    fields = {
-        _readable(".".join(map(str, problem["loc"][1:])) or str(problem["loc"][0])): _readable(
-            problem["msg"].removeprefix("Value error, ")
-        )
-        for problem in problems
-    }
-    return _on_domain_error(request, domain.InvalidRequest(fields))
+    found = error.errors()
+    for problem in found:
+        if problem["type"] == "json_invalid":
+            return _malformed("character", problem["loc"][-1])
+    return _on_domain_error(request, domain.InvalidRequest(problems.fields(found)))
 
 
-def _readable(name: object) -> str:
-    """A field's name or problem, short, and whatever it holds can be sent."""
-    return str(name)[:200].encode("utf-8", "replace").decode()
+def _malformed(unit: str, position: int) -> Response:
+    """A body that is no JSON, with the first place that shows it, counted from 0."""
+    code, message = HTTP_CODES[400]
+    return error_response(400, code, f"{message} It cannot be read at {unit} {position}.", {"position": position})
+
+
+def too_large(limit: int) -> JSONResponse:
+    """A body over the limit."""
+    message = f"The body is larger than {limit} bytes, the most that this server takes. Send a shorter text."
+    return error_response(413, HTTP_CODES[413][0], message, {"limit": limit})
 
 
 def _on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     status = error.status_code
+    if isinstance(error, BodyTooLarge):
+        return too_large(error.limit)
+    if status == 400 and isinstance(error.__cause__, UnicodeDecodeError):
+        return _malformed("byte", error.__cause__.start)
     code, message = HTTP_CODES.get(status, (HTTPStatus(status).name.lower(), HTTPStatus(status).description))
     if _wants_page(request):
         page: Response = request.app.state.pages.error(request, status)

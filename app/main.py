@@ -13,7 +13,7 @@ from fastapi.middleware.gzip import GZipMiddleware
 
 from app import errors
 from app.dependencies import Services
-from app.middleware import Gate, LastResort
+from app.middleware import Gate, HeadAsGet, LastResort
 from app.routes import attention, health, models, pages, runs, weights
 from app.services.catalogue import Catalogue
 from app.services.jobs import JobQueue
@@ -55,6 +55,7 @@ def create_app(
     app.state.services = services
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESS_FROM_BYTES, compresslevel=5)
     app.add_middleware(Gate, allowed_hosts=settings.allowed_hosts, max_body_bytes=settings.max_body_bytes)
+    app.add_middleware(HeadAsGet)
     app.add_middleware(LastResort)
     errors.install(app)
     for part in (models, runs, weights, attention, health):

@@ -11,11 +11,12 @@ import time
 from collections.abc import Collection
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match, Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.errors import failure, plain_error
+from app.errors import BodyTooLarge, failure, plain_error, too_large
 
 logger = logging.getLogger("everyhead.requests")
 
@@ -95,6 +96,28 @@ def _origin(error: BaseException) -> str:
     return where
 
 
+class HeadAsGet:
+    """Answers HEAD as GET without the body. An event stream would have to be followed for that: there HEAD is a 405."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http" or scope["method"] != "HEAD" or scope["path"].endswith("/events"):
+            await self.app(scope, receive, send)
+            return
+        as_get = {**scope, "method": "GET"}  # a copy: the server must go on to know that no body may follow
+
+        async def send_head(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                message = {**message, "body": b""}
+            await send(message)
+
+        await self.app(as_get, receive, send_head)
+        scope["route"] = as_get.get("route")
+
+
 class Gate:
     """Refuses foreign hosts (DNS rebinding), bodies that are not JSON (other sites' forms), and bodies too large."""
 
@@ -110,22 +133,28 @@ class Gate:
             return
         refusal = self._refusal(scope)
         if refusal is not None:
-            await plain_error(refusal)(scope, receive, send)
+            await refusal(scope, receive, send)
             return
         await self.app(scope, _limited(receive, self.max_body_bytes), send)
 
-    def _refusal(self, scope: Scope) -> int | None:
+    def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         if _host_name(headers.get("host", "")) not in self.hosts:
-            return 421
+            return plain_error(421)
         if scope["method"] in WITH_BODY:
             kind = headers.get("content-type", "").split(";")[0].strip().lower()
-            if kind != "application/json":
-                return 415
+            if kind != "application/json" and _is_call(scope):
+                return plain_error(415)
             length = headers.get("content-length", "0")
             if not length.isdecimal() or int(length) > self.max_body_bytes:
-                return 413
+                return too_large(self.max_body_bytes)
         return None
+
+
+def _is_call(scope: Scope) -> bool:
+    """Whether a handler takes this method at this address; if not, 404 or 405 says so, whatever the body is."""
+    found = (route.matches(scope)[0] for route in scope["app"].routes if not isinstance(route, Mount))
+    return Match.FULL in found
 
 
 def _host_name(host: str) -> str:
@@ -143,7 +172,7 @@ def _limited(receive: Receive, limit: int) -> Receive:
         message = await receive()
         seen += len(message.get("body", b""))
         if seen > limit:
-            raise HTTPException(413)
+            raise BodyTooLarge(limit)
         return message
 
     return receive_counting

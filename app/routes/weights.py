@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -11,6 +10,7 @@ from app import schemas
 from app.dependencies import Runs
 from app.errors import responses
 from app.routes.answers import JSON, NOT_MODIFIED, json_bytes, run_tag, tagged, unchanged
+from app.routes.parameters import MAX_CELLS, Cells, Index, Range, Site, Which
 from app.services import windows
 from app.services.errors import OutOfRange
 from app.services.store import Stored
@@ -19,13 +19,6 @@ from models.protocol import SiteDescription, Span
 router = APIRouter(prefix="/api/runs/{run_id}", tags=["weights"])
 
 NPY = "application/x-npy"
-MAX_CELLS = 65_536
-SPAN = r"^\d{1,9}:\d{1,9}$"
-
-Site = Annotated[str | None, Query(max_length=40, description="may be left out where the model has only one")]
-Index = Annotated[int, Query(description="counted from 0")]
-Which = Annotated[int | Literal["mean", "max"], Query(description="counted from 0; or the mean or maximum of all")]
-Range = Annotated[str | None, Query(pattern=SPAN, description="half-open a:b; all if left out", examples=["0:64"])]
 REFUSALS = {**NOT_MODIFIED, **responses(404, 409, 422)}
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 
@@ -42,10 +35,10 @@ Finished = Annotated[Stored, Depends(_finished)]
 def read_heads(run: Finished, request: Request, site: Site = None) -> Response:
     """Figures of every head: weight on the previous token, itself and the first one, and how widely it looks."""
     record, capture = run
+    sites = [one.site for one in capture.sites] if site is None else [_site(run, site).site]
     tag = run_tag(request, record)
     if (answer := unchanged(request, tag)) is not None:
         return answer
-    sites = [one.site for one in capture.sites] if site is None else [_site(run, site).site]
     return tagged(json_bytes({"heads": [head for name in sites for head in capture.head_scores(name)]}), tag)
 
 
@@ -95,17 +88,19 @@ def read_weights(
     site: Site = None,
     rows: Range = None,
     cols: Range = None,
-    max_cells: Annotated[int, Query(ge=1, le=MAX_CELLS, description="bound on the cells of the answer")] = MAX_CELLS,
+    max_cells: Cells = MAX_CELLS,
     pool: schemas.Pool = "max",
     form: Annotated[Literal["json", "npy", "csv"], Query(alias="format")] = "json",
 ) -> Response:
     """One window of one head, pooled by the smallest steps that fit; exact when both steps are 1."""
     record, capture = run
     where = _site(run, site)
+    _within("layer", layer, where.n_layers)
+    _within("head", head, where.n_heads)
+    spans = (_span("rows", rows, where.query_len), _span("cols", cols, where.key_len))
     tag = run_tag(request, record)
     if (answer := unchanged(request, tag)) is not None:
         return answer
-    spans = (_span("rows", rows, where.query_len), _span("cols", cols, where.key_len))
     window = capture.window(where.site, layer, head, *spans, max_cells, pool)
     if form == "npy":
         steps = f"{window.row_step},{window.col_step}"
@@ -125,17 +120,17 @@ def _site(run: Stored, name: str | None) -> SiteDescription:
     return sites[name]
 
 
-def _within(name: str, given: int, count: int) -> None:
-    if not 0 <= given < count:
+def _within(name: str, given: int | str, count: int) -> None:
+    """A number must be that of a layer or head; mean and max are of all of them."""
+    if isinstance(given, int) and not 0 <= given < count:
         raise OutOfRange(name, given, f"0 to {count - 1}")
 
 
 def _span(name: str, text: str | None, length: int) -> Span | None:
-    """a:b as a pair; None means all."""
+    """start:stop as a pair; None means all."""
     if text is None:
         return None
-    match = re.fullmatch(r"(\d+):(\d+)", text)
-    start, stop = (int(match[1]), int(match[2])) if match else (0, 0)
+    start, stop = map(int, text.split(":"))
     if not start < stop <= length:
-        raise OutOfRange(name, text, f"a:b with 0 <= a < b <= {length}")
+        raise OutOfRange(name, text, f"start:stop with 0 <= start < stop <= {length}")
     return start, stop

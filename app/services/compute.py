@@ -77,9 +77,10 @@ class Compute:
     @staticmethod
     def cancel(run: LiveRun) -> None:
         """End it now; the pass notices at its next module. A check leaves its run as it was."""
-        record = run.record
-        status = record.status if record.finished else "cancelled"
-        run.finish(replace(record, status=status, progress=Progress("done")), failure=RunCancelled())
+        record = _ended(run.record)
+        if not record.finished:
+            record = replace(record, status="cancelled")
+        run.finish(record, failure=RunCancelled())
 
     def _guard(self, run: LiveRun, work: Callable[[], None]) -> None:
         """Do the work; whatever goes wrong becomes this run's failure."""
@@ -158,11 +159,17 @@ class Compute:
 
 def _fail(run: LiveRun, error: DomainError, cause: CaptureError | None = None) -> None:
     """End a run with its reason; a failed check leaves its run as it was."""
-    record = replace(run.record, progress=Progress("done"))
+    record = _ended(run.record)
     if not record.finished:
         failure = Failure(error.code, error.message, error.details)
         record = replace(record, status="failed", error=failure, card=cause.card if cause else None)
     run.finish(record, failure=error)
+
+
+def _ended(record: RunRecord) -> RunRecord:
+    """The record after work that came to nothing: a run stays at the stage that it reached; a check's run was done."""
+    progress = Progress("done") if record.finished else replace(record.progress, queue_position=None)
+    return replace(record, progress=progress)
 
 
 def _at(run: LiveRun, stage: Stage, done: int, total: int = PREPARING_STEPS) -> None:

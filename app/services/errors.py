@@ -141,7 +141,8 @@ class QueueFull(DomainError):
 
     def __init__(self, limit: int, retry_after_s: int) -> None:
         super().__init__(
-            f"{limit} runs are waiting already. Try again in {retry_after_s} seconds.",
+            f"{limit} {'run is' if limit == 1 else 'runs are'} waiting already. "
+            f"Try again in {retry_after_s} second{'' if retry_after_s == 1 else 's'}.",
             limit=limit,
             retry_after=retry_after_s,
         )

@@ -105,9 +105,7 @@ class RunStore:
                 return
             if record.id in self._open:
                 self._open[record.id] = (record, self._open[record.id][1])
-        folder = self._folder / record.id
-        if folder.is_dir():
-            self._write_summary(folder, record, (folder / CAPTURE).stat().st_size)
+        self._update_summary(record)
 
     def forget(self, run_id: str) -> bool:
         """Remove a run; False if there was none."""
@@ -167,17 +165,23 @@ class RunStore:
                 if not self._pending:
                     return
                 record, capture = next(iter(self._pending.values()))
-            written = self._write(record, capture)
+            self._settle(record, capture, written=self._write(record, capture))
+
+    def _settle(self, record: RunRecord, capture: CaptureReader, *, written: bool) -> None:
+        """The run waits no longer, once the disk holds its record as it is now: it may have changed meanwhile."""
+        while True:
             with self._changed:
                 current = self._pending.get(record.id)
                 if current is None or current[1] is not capture:
-                    continue  # forgotten, or computed again, meanwhile
-                del self._pending[record.id]
-                self._changed.notify_all()
-            if not written:
-                self._keep_unstored(current)
-            elif current[0] is not record:
-                self.update(current[0])  # changed meanwhile
+                    return  # forgotten, or computed again, meanwhile
+                if not written or current[0] is record:
+                    del self._pending[record.id]
+                    self._changed.notify_all()
+                    break
+                record = current[0]
+            self._update_summary(record)
+        if not written:
+            self._keep_unstored(current)
 
     def _write(self, record: RunRecord, capture: CaptureReader) -> bool:
         """Write one run; its folder appears whole, by renaming."""
@@ -209,6 +213,12 @@ class RunStore:
             shutil.rmtree(self._folder / run_id, ignore_errors=True)
             partial.rename(self._folder / run_id)
             self._sizes[run_id] = size
+
+    def _update_summary(self, record: RunRecord) -> None:
+        """Write the record of a run that is on disk."""
+        folder = self._folder / record.id
+        if folder.is_dir():
+            self._write_summary(folder, record, (folder / CAPTURE).stat().st_size)
 
     def _write_summary(self, folder: Path, record: RunRecord, size: int, capture: CaptureReader | None = None) -> None:
         """Write summary.json whole or not at all; without a capture its metadata stays as it is."""

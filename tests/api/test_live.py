@@ -126,6 +126,19 @@ def test_closing_the_events_cancels_nothing(serve: Serve) -> None:
         until(lambda: client.get(run["links"]["self"]).json()["status"] == "done")
 
 
+def test_head_is_get_without_the_body(serve: Serve) -> None:
+    with connect(serve(small_model())) as client:
+        here = client.post("/api/runs", json=BODY).json()["links"]
+        for path in ("/", "/docs", "/healthz", "/readyz", "/api/models", here["self"], here["overview"]):
+            head, get = client.head(path), client.get(path)
+            assert (head.status_code, head.content) == (get.status_code, b""), path
+            assert head.headers["content-type"] == get.headers["content-type"], path
+            assert head.headers["content-length"] == get.headers["content-length"], path
+        assert client.head("/api/tokenize").status_code == 405
+        assert client.head(here["events"]).status_code == 405, "a stream would have to be followed"
+        assert client.head("/api/nothing").status_code == 404
+
+
 @pytest.mark.parametrize("ending", ["failed", "cancelled"])
 def test_events_tell_other_endings(serve: Serve, ending: str) -> None:
     model = small_model(delay_s=0.1, fail_at=2 if ending == "failed" else None)

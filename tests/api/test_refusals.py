@@ -58,11 +58,64 @@ def test_each_refusal_has_the_one_form(
     assert SECRET not in answer.text
 
 
-@pytest.mark.parametrize("content", [b"{", b"", b'{"model": "x", "text": "\xff\xfe"}', b"nonsense", b'{"a": NaN'])
-def test_malformed_json(client: TestClient, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        (b"{", "character 1"),
+        (b"nonsense", "character 0"),
+        (b'{"a": NaN', "character 9"),
+        (b'{"model": "x", "text": "\xff\xfe"}', "byte 24"),
+    ],
+)
+def test_malformed_json_says_where(client: TestClient, content: bytes, place: str) -> None:
     answer = client.post("/api/runs", content=content, headers={"Content-Type": "application/json"})
-    assert answer.status_code in (400, 422)
-    assert answer.json()["error"]["code"] == ("malformed_json" if content else "invalid_request")
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (400, "malformed_json")
+    assert error["message"] == f"The body must be JSON in UTF-8. It cannot be read at {place}."
+    assert error["details"] == {"position": int(place.split()[1])}
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b"3", b'"text"', b"null"])
+def test_a_body_that_is_no_object(client: TestClient, content: bytes) -> None:
+    answer = client.post("/api/runs", content=content, headers={"Content-Type": "application/json"})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (422, "invalid_request")
+    assert error["details"]["fields"] == {"body": "send a JSON object"}
+
+
+def test_fields_of_a_body_say_what_to_send(client: TestClient) -> None:
+    body = {"text": [SECRET], "truncate": SECRET, "add_special_tokens": SECRET, "generate": 3}
+    fields = client.post("/api/runs", json=body).json()["error"]["details"]["fields"]
+    assert fields == {
+        "model": "missing; it is required",
+        "text": "text",
+        "truncate": "error, cut_head or cut_tail",
+        "add_special_tokens": "true or false",
+        "generate": "not known here; leave it out",
+    }
+    body = {"model": MODEL, "text": TEXT, "layers": [], "heads": [0, "x", 0.5], "decimals": 99}
+    fields = client.post("/api/attention", json=body).json()["error"]["details"]["fields"]
+    assert fields == {
+        "layers": "a list of at least 1",
+        "heads.1": "a whole number",
+        "heads.2": "a whole number",
+        "decimals": "a number up to 17",
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("PUT", "/api/runs", 405),
+        ("POST", "/api/models", 405),
+        ("POST", "/api/nothing", 404),
+        ("POST", "/static/x", 405),
+    ],
+)
+def test_the_wrong_address_or_method_comes_before_the_wrong_body(
+    client: TestClient, method: str, path: str, status: int
+) -> None:
+    assert client.request(method, path, content=b"a=b", headers={"Content-Type": "text/plain"}).status_code == status
 
 
 def test_half_a_surrogate_is_refused_not_a_crash(client: TestClient) -> None:
@@ -86,7 +139,9 @@ def test_a_body_over_the_limit(start: Start, chunked: bool) -> None:
     body = b'{"model": "fake-30x9", "text": "' + b"a " * 2000 + b'"}'
     content = iter([body[:1500], body[1500:]]) if chunked else body
     answer = client.post("/api/runs", content=content, headers={"Content-Type": "application/json"})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "body_too_large")
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["details"]) == (413, "body_too_large", {"limit": 2048})
+    assert "2048 bytes" in error["message"]
     assert answer.headers["content-security-policy"]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from app.services.errors import QueueFull
 from tests.api.conftest import MODEL, TEXT, Start, make_run, small_model, submit, until
 
 
@@ -88,6 +89,12 @@ def test_a_full_queue_says_when_to_come_back(start: Start) -> None:
     answer = client.post("/api/runs", json={"model": MODEL, "text": "three"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "queue_full")
     assert 1 <= int(answer.headers["retry-after"]) <= 60
+    assert answer.json()["error"]["message"].startswith("1 run is waiting already. Try again in ")
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(1, "in 1 second."), (2, "in 2 seconds.")])
+def test_seconds_are_counted_in_words_that_fit(seconds: int, words: str) -> None:
+    assert QueueFull(16, seconds).message.endswith(words)
 
 
 def test_runs_wait_for_a_model_that_is_loading(start: Start) -> None:
@@ -122,7 +129,9 @@ def test_delete_cancels_what_nobody_waits_for(start: Start) -> None:
     here = submit(client)["links"]["self"]
     until(lambda: model.layers_done == 1)
     assert client.delete(here).json()["outcome"] == "cancelled"
-    assert client.get(here).json()["status"] == "cancelled"
+    cancelled = client.get(here).json()
+    assert cancelled["status"] == "cancelled"
+    assert (cancelled["progress"]["stage"], cancelled["progress"]["total"]) == ("forward", 4), "where it stopped"
     refused = client.get(f"{here}/weights?layer=0&head=0")
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "run_cancelled")
     assert make_run(client)["status"] == "done", "a cancelled run is computed again"
@@ -157,6 +166,7 @@ def test_a_crash_fails_that_run_alone(start: Start) -> None:
     here = f"/api/runs/{answer.json()['error']['details']['run']}"
     failed = client.get(here).json()
     assert (failed["status"], failed["error"]["code"]) == ("failed", "run_failed")
+    assert failed["progress"] == {"stage": "forward", "done": 2, "total": 4, "queue_position": None}
     assert client.get(f"{here}/heads").json()["error"]["code"] == "run_failed"
     model.fail_at = None
     assert make_run(client)["status"] == "done", "a failed run is computed again"

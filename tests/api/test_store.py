@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +45,17 @@ def test_a_checked_card_is_found_after_a_restart(start: Start) -> None:
     first.post(run["links"]["check"], headers={"Content-Type": "application/json"})
     settle(first, run)
     until(lambda: start().get(run["links"]["self"]).json()["card"]["checks"][-1]["status"] == "pass")
+
+
+def test_a_checked_card_stays_while_its_run_is_being_written(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "_sync", lambda _: time.sleep(0.1))
+    client = start()
+    run = make_run(client, "word " * 300)
+    client.post(run["links"]["check"], headers={"Content-Type": "application/json"})
+    seen: list[dict[str, Any]] = []
+    while not seen or not seen[-1]["stored"]:
+        seen.append(client.get(run["links"]["self"]).json())
+    assert {summary["card"]["checks"][-1]["status"] for summary in seen} == {"pass"}
 
 
 def test_the_answer_does_not_wait_for_the_disk(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

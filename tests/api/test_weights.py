@@ -153,23 +153,47 @@ def test_what_is_out_of_range_names_the_range(
     assert error["details"]["valid"]
 
 
+WHICH = "a number from 0, or mean or max"
+SPAN = "start:stop, e.g. 0:64"
+
+
 @pytest.mark.parametrize(
-    ("query", "field"),
+    ("query", "fields"),
     [
-        ({"layer": "first"}, "layer"),
-        ({"rows": "1-2"}, "rows"),
-        ({"max_cells": 65_537}, "max_cells"),
-        ({"pool": "sum"}, "pool"),
-        ({"format": "png"}, "format"),
+        ({"layer": "abc"}, {"layer": WHICH}),
+        ({"layer": "0_1", "head": "+1"}, {"layer": WHICH, "head": WHICH}),
+        ({"head": "\u0661"}, {"head": WHICH}),
+        ({"rows": "a:b"}, {"rows": SPAN}),
+        ({"rows": "3:", "cols": ":4"}, {"rows": SPAN, "cols": SPAN}),
+        ({"cols": "\u0660:\u0661"}, {"cols": SPAN}),
+        ({"max_cells": "1_0"}, {"max_cells": "a number from 1 to 65536"}),
+        ({"max_cells": 65_537}, {"max_cells": "a number up to 65536"}),
+        ({"max_cells": 0}, {"max_cells": "a number from 1"}),
+        ({"pool": "sum"}, {"pool": "max or mean"}),
+        ({"format": "png"}, {"format": "json, npy or csv"}),
+        ({"site": "x" * 41}, {"site": "text of at most 40 characters"}),
     ],
 )
-def test_what_cannot_be_read_names_the_field(
-    client: TestClient, run: dict[str, Any], query: dict[str, Any], field: str
+def test_what_cannot_be_read_says_what_to_send(
+    client: TestClient, run: dict[str, Any], query: dict[str, Any], fields: dict[str, str]
 ) -> None:
     answer = client.get(run["links"]["weights"], params={"layer": 0, "head": 0, **query})
     error = answer.json()["error"]
     assert (answer.status_code, error["code"]) == (422, "invalid_request")
-    assert any(name.startswith(field) for name in error["details"]["fields"])
+    assert error["details"]["fields"] == fields
+
+
+def test_what_is_missing_is_named(client: TestClient, run: dict[str, Any]) -> None:
+    error = client.get(f"{run['links']['self']}/rows", params={"head": "first"}).json()["error"]
+    assert error["details"]["fields"] == {"layer": "missing; it is required", "head": "a number from 0"}
+
+
+@pytest.mark.parametrize(
+    "call", ["weights?layer=9&head=0", "weights?layer=0&head=mean&rows=0:99", "rows?layer=0&head=9", "heads?site=x"]
+)
+def test_what_is_out_of_range_is_never_unchanged(client: TestClient, run: dict[str, Any], call: str) -> None:
+    answer = client.get(f"{run['links']['self']}/{call}", headers={"If-None-Match": "*"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "out_of_range")
 
 
 @pytest.mark.parametrize("call", ["", "/heads", "/overview", "/weights?layer=0&head=0", "/rows?layer=0&head=0"])
