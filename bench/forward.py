@@ -25,7 +25,7 @@ from models.packaged import SMOLLM2, convert_gguf, find_weights, gguf_revision
 
 LENGTHS = (512, 1024, 2048, 4096)
 KINDS = ("sdpa", "eager", "ours")
-REPEATS = 5
+REPEATS = 4
 EAGER_MAX_TOKENS = 2048  # at 4,096 tokens its weights alone take 18 GB
 MIB = 1024**2
 

@@ -191,9 +191,10 @@ class Capture:
         # Products of a few rows or columns take another path through BLAS, whose rounding differs ten times as much
         # from the pass as that of a block: so compute at least a small block, of which the rest is dropped.
         n_rows, n_cols = query.shape[1], key.shape[1]
-        query, key = (pad(tensor, (0, 0, 0, max(0, SMALL_BLOCK - tensor.shape[1]))) for tensor in (query, key))
-        if bias is not None:
-            bias = pad(bias, (0, key.shape[1] - bias.shape[2], 0, query.shape[1] - bias.shape[1]))
+        if min(n_rows, n_cols) < SMALL_BLOCK:
+            query, key = (pad(tensor, (0, 0, 0, max(0, SMALL_BLOCK - tensor.shape[1]))) for tensor in (query, key))
+            if bias is not None:
+                bias = pad(bias, (0, key.shape[1] - n_cols, 0, query.shape[1] - n_rows))
         scores = attention_scores(query, key, module.scaling, softcap=module.softcap, position_bias=bias)
         return scores[:, :n_rows, :n_cols]
 
