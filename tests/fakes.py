@@ -183,6 +183,10 @@ class FakeModels:
     def prepare(self, model_id: str) -> None:
         """Nothing to do ahead of time."""
 
+    def is_loaded(self, model_id: str) -> bool:
+        """Whether the one model has been waited for."""
+        return self.loaded and self.entry(model_id).state == "ready"
+
     def load(self, model_id: str, on_progress: OnProgress, should_stop: ShouldStop) -> FakeModel:
         """The one model, after load_s seconds the first time."""
         entry = self.entry(model_id)

@@ -114,7 +114,8 @@ class Catalogue:
         load_model: LoadModel = load_with_transformers,
         downloads: Downloads | None = None,
     ) -> None:
-        transformers_logging.disable_progress_bar()  # bars do not belong into a service's log
+        transformers_logging.disable_progress_bar()  # neither bars nor advice belong into a service's log
+        transformers_logging.set_verbosity_error()
         self._models_dir = models_dir
         self._offline = offline
         self._default = default_model
@@ -146,6 +147,10 @@ class Catalogue:
         entry = source.entry()
         if entry.state == "ready" and self._loaded_model(entry) is None:
             self._job(source, entry)
+
+    def is_loaded(self, model_id: str) -> bool:
+        """Whether `load` would answer at once. Raises UnknownModel."""
+        return self._loaded_model(self._source(model_id).entry()) is not None
 
     def load(self, model_id: str, on_progress: OnProgress, should_stop: Callable[[], bool]) -> AttentionModel:
         """The model, loaded. Raises UnknownModel, ModelUnavailable, ModelNeedsDownload, Cancelled."""

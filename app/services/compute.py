@@ -46,12 +46,11 @@ class Compute:
     def __init__(self, models: Models, limit_bytes: int) -> None:
         self._models = models
         self._limit_bytes = limit_bytes
-        self._loaded: set[str] = set()
         self._tokenizing = threading.Lock()  # tokenizers are not made for two threads at once
 
     def is_loaded(self, model_id: str) -> bool:
         """Whether asking for the model takes no time."""
-        return model_id in self._loaded
+        return self._models.is_loaded(model_id)
 
     def fit(self, model_id: str, text: str, options: Options) -> tuple[AttentionModel, tuple[Token, ...], TextFacts]:
         """The tokens that a run is about. Raises TextEmpty, TextTooLong, RunTooLarge."""
@@ -98,9 +97,7 @@ class Compute:
             _fail(run, RunFailed("The model's pass failed. POST the run again to retry.", run=run.record.id, kind=kind))
 
     def _load(self, model_id: str, on_progress: Callable[[float], None], stopped: Callable[[], bool]) -> AttentionModel:
-        model = self._models.load(model_id, on_progress, stopped)
-        self._loaded.add(model_id)
-        return model
+        return self._models.load(model_id, on_progress, stopped)
 
     def _fit(self, model: AttentionModel, text: str, options: Options) -> tuple[tuple[Token, ...], TextFacts]:
         with self._tokenizing:

@@ -97,6 +97,9 @@ class Models(Protocol):
     def prepare(self, model_id: str) -> None:
         """Start loading in the background; does nothing if it is loaded or being loaded."""
 
+    def is_loaded(self, model_id: str) -> bool:
+        """Whether `load` would answer at once. Raises UnknownModel."""
+
     def load(self, model_id: str, on_progress: OnProgress, should_stop: Callable[[], bool]) -> AttentionModel:
         """The loaded model; waits until it is. Raises ModelUnavailable, ModelNeedsDownload, Cancelled."""
 

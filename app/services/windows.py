@@ -11,6 +11,8 @@ from torch import Tensor
 
 from models.protocol import CaptureReader, Window
 
+OF_THE_SAME_TOKENS = ("self", "previous", "distance")  # only where queries and keys are the same positions
+
 
 def nested(weights: Tensor, decimals: int | None = None) -> list[Any]:
     """Nested lists of floats; NaN (masked) becomes None."""
@@ -64,11 +66,13 @@ def _starts(span: tuple[int, int], step: int) -> list[int]:
 
 
 def head_rows(capture: CaptureReader, site: str, layer: int, head: int) -> dict[str, list[float | int | None]]:
-    """Per-row statistics of one head; None where one has no meaning."""
-    answer: dict[str, list[float | int | None]] = {}
+    """Per-row statistics of one head; None where one has no meaning, as throughout where queries are not the keys."""
+    length = next(one.query_len for one in capture.sites if one.site == site)
+    answer: dict[str, list[float | int | None]] = {name: [None] * length for name in OF_THE_SAME_TOKENS}
     for name, values in capture.row_stats(site).items():
         row = nested(values[layer, head])
         answer[name] = (
             [None if value is None or value < 0 else int(value) for value in row] if name == "top_key" else row
         )
+    answer["previous"][0] = None  # nothing comes before the first
     return answer

@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from starlette.testclient import TestClient
+from transformers.utils import logging as transformers_logging
 
+from app.services.catalogue import Catalogue
 from tests.api.conftest import MODEL, TEXT, Start, small_model
+
+
+def test_a_model_that_loads_says_nothing_on_standard_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The libraries' progress bars and advice would break up the service's log."""
+    transformers_logging.enable_progress_bar()
+    transformers_logging.set_verbosity_warning()
+    catalogue = Catalogue(data_dir=tmp_path, offline=True)
+    assert not catalogue.is_loaded("minilm-l6")
+    model = catalogue.load("minilm-l6", lambda _: None, lambda: False)
+    assert catalogue.is_loaded("minilm-l6")
+    model.tokenize("cat " * 600)  # longer than the model reads, of which tokenizers warn
+    assert capfd.readouterr().err == ""
+
+
+def test_a_model_that_the_catalogue_dropped_is_asked_for_again(start: Start) -> None:
+    """A text that does not fit is refused at once only while its model is in memory; nothing waits for loading."""
+    client = start(small_model(max_tokens=4))
+    client.post("/api/tokenize", json={"model": MODEL, "text": TEXT})
+    body, later = {"model": MODEL, "text": TEXT}, {"Prefer": "respond-async"}
+    assert client.post("/api/runs", json=body, headers=later).status_code == 422
+    client.app.state.services.models.loaded = False  # type: ignore[attr-defined]
+    assert client.post("/api/runs", json=body, headers=later).status_code == 202
 
 
 def test_models_are_listed_with_state_and_reason(client: TestClient) -> None:

@@ -124,6 +124,24 @@ def test_rows_of_one_head(client: TestClient, run: dict[str, Any]) -> None:
     assert rows["row_sum"] == pytest.approx([1.0] * 6, abs=1e-6)
 
 
+def test_rows_without_a_meaning_are_null(
+    client: TestClient, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = capture_of(client, run).row_stats("decoder.self")
+    ask = {"layer": 0, "head": 1}
+    zero = {name: values.clone() for name, values in known.items()}
+    zero["previous"][..., 0] = 0.0  # as the engine has it
+    zero["top_key"][..., 2] = -1  # a row that may attend to nothing
+    monkeypatch.setattr(FakeCapture, "row_stats", lambda *_: zero)
+    rows = client.get(f"{run['links']['self']}/rows", params=ask).json()
+    assert (rows["previous"][0], rows["top_key"][2]) == (None, None)
+    cross = {name: values for name, values in known.items() if name not in ("self", "previous", "distance")}
+    monkeypatch.setattr(FakeCapture, "row_stats", lambda *_: cross)
+    rows = client.get(f"{run['links']['self']}/rows", params=ask).json()
+    assert rows["self"] == rows["previous"] == rows["distance"] == [None] * 6
+    assert None not in rows["entropy"]
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_no_number_that_json_lacks_is_sent(client: TestClient, monkeypatch: pytest.MonkeyPatch, value: float) -> None:
     run = make_run(client)
