@@ -73,6 +73,8 @@ HTTP_CODES = {
     421: ("foreign_host", "This server does not answer to this Host. Use localhost, or set EVERYHEAD_ALLOWED_HOSTS."),
     500: ("internal", "Something went wrong here. The log has a line with this request id."),
 }
+# Codes that a stream tells in its `failed` event: the answer was 200 already.
+EVENT_CODES = {"download_failed": "The download did not end well, or none was started; the message says which."}
 DESCRIPTIONS = {
     **{status: message for status, (_, message) in HTTP_CODES.items()},
     409: "The model or the run is not in a state for this; the code says which.",

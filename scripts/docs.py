@@ -13,7 +13,7 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic.fields import FieldInfo
 
-from app.errors import HTTP_CODES, STATUS
+from app.errors import EVENT_CODES, HTTP_CODES, STATUS
 from app.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -91,6 +91,7 @@ def refusals_table() -> str:
     rows = {(status, error.code): (error.__doc__ or "").split("\n")[0] for error, status in STATUS.items()}
     rows |= {(status, code): message for status, (code, message) in HTTP_CODES.items()}
     lines = [f"| {status} | `{code}` | {text} |" for (status, code), text in sorted(rows.items())]
+    lines += [f"| in an event | `{code}` | {text} |" for code, text in EVENT_CODES.items()]
     return "\n".join(["| status | code | when, or what to do |", "|---|---|---|", *lines])
 
 

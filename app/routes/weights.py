@@ -95,8 +95,8 @@ def read_weights(
     """One window of one head, pooled by the smallest steps that fit; exact when both steps are 1."""
     record, capture = run
     where = _site(run, site)
-    _within("layer", layer, where.n_layers)
-    _within("head", head, where.n_heads)
+    _within("layer", layer, where.n_layers, ", or mean or max")
+    _within("head", head, where.n_heads, ", or mean or max")
     spans = (_span("rows", rows, where.query_len), _span("cols", cols, where.key_len))
     tag = run_tag(request, record)
     if (answer := unchanged(request, tag)) is not None:
@@ -120,10 +120,10 @@ def _site(run: Stored, name: str | None) -> SiteDescription:
     return sites[name]
 
 
-def _within(name: str, given: int | str, count: int) -> None:
+def _within(name: str, given: int | str, count: int, otherwise: str = "") -> None:
     """A number must be that of a layer or head; mean and max are of all of them."""
     if isinstance(given, int) and not 0 <= given < count:
-        raise OutOfRange(name, given, f"0 to {count - 1}")
+        raise OutOfRange(name, given, f"0 to {count - 1}{otherwise}")
 
 
 def _span(name: str, text: str | None, length: int) -> Span | None:
