@@ -27,6 +27,11 @@ export function weightText(weight) {
   return weight >= 0.001 ? weight.toFixed(4) : weight.toExponential(3);
 }
 
+/** A share to two digits that count: 0.53, 0.0041, 0, 1. */
+export function shareText(share) {
+  return share >= 0.1 || share === 0 ? String(Number(share.toFixed(2))) : share.toPrecision(2);
+}
+
 /** A measured figure in few characters: 2.4e-7, 30, float32. */
 export function figure(value) {
   if (value === null || value === undefined) return '';

@@ -13,21 +13,24 @@ function labelled([from, to], pixels) {
   return Array.from({ length: Math.max(0, Math.ceil((to - first) / every)) }, (_, at) => first + at * every);
 }
 
-function axis(range, pixels, tokens, ink, positions) {
+function axis(range, pixels, tokens, ink) {
   const tickvals = labelled(range, pixels);
   return {
     tickvals,
-    ticktext: tickvals.map((index) => tickText(tokens[index], ink.faint, positions && tickvals[1] - tickvals[0] > 1 ? index : null)),
+    ticktext: tickvals.map((index) => tickText(tokens[index], ink.faint, tickvals[1] - tickvals[0] > 1 ? index : null)),
     tickmode: 'array', type: 'linear', showgrid: false, zeroline: false, ticks: '', automargin: false, showline: false,
     tickfont: { size: 11, color: ink.strong }, fixedrange: false,
   };
 }
 
-/** Letters of the longest label down and across, so that the margins fit. On so few pixels rows may carry positions too. */
+/** Letters of the longest label down and across, so that the margins fit. On so few pixels labels may carry positions too. */
 export function longestLabels(tokens, rows, cols, pixels) {
-  const longest = (range) => tokens.slice(...range).reduce((most, token) => Math.max(most, labelWidth(token)), 2);
-  const skips = (rows[1] - rows[0]) * LABEL_ROOM > pixels;
-  return { rows: longest(rows) + (skips ? String(rows[1]).length + 1 : 0), cols: longest(cols) };
+  const longest = (range) => {
+    const skips = (range[1] - range[0]) * LABEL_ROOM > pixels;
+    const label = tokens.slice(...range).reduce((most, token) => Math.max(most, labelWidth(token)), 2);
+    return label + (skips ? String(range[1]).length + 1 : 0);
+  };
+  return { rows: longest(rows), cols: longest(cols) };
 }
 
 /** Plotly's trace for a window. */
@@ -38,8 +41,14 @@ export function traceOf(window, scheme, scale) {
   };
 }
 
-/** Plotly's layout for a place, with labels of `queries` down and `keys` across. */
-export function layoutOf(place, size, queries, keys, ink) {
+/** The names of both axes above the plot, where no label lies. */
+function axisNames({ query, key }, ink) {
+  const name = { xref: 'paper', yref: 'paper', y: 1, yanchor: 'bottom', yshift: -1, showarrow: false, font: { size: 11, color: ink.quiet } };
+  return [{ ...name, text: query, x: 0, xanchor: 'right', xshift: -2 }, { ...name, text: key, x: 1, xanchor: 'right' }];
+}
+
+/** Plotly's layout for a place, with labels of `queries` down and `keys` across; `names` are the axes' own {query, key}. */
+export function layoutOf(place, size, queries, keys, names, ink) {
   const { margin, rows, cols } = place;
   return {
     width: size.width, height: size.height, autosize: false,
@@ -47,8 +56,8 @@ export function layoutOf(place, size, queries, keys, ink) {
       l: margin.left, t: margin.top, r: size.width - margin.left - place.width, b: size.height - margin.top - place.height, pad: 0,
     },
     paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', dragmode: false, hovermode: false, showlegend: false,
-    font: { family: ink.font, color: ink.strong },
-    xaxis: { ...axis(cols, place.width, keys, ink, false), range: [cols[0] - 0.5, cols[1] - 0.5], tickangle: -60, side: 'bottom' },
-    yaxis: { ...axis(rows, place.height, queries, ink, true), range: [rows[1] - 0.5, rows[0] - 0.5] },
+    font: { family: ink.font, color: ink.strong }, annotations: axisNames(names, ink),
+    xaxis: { ...axis(cols, place.width, keys, ink), range: [cols[0] - 0.5, cols[1] - 0.5], tickangle: -60, side: 'bottom' },
+    yaxis: { ...axis(rows, place.height, queries, ink), range: [rows[1] - 0.5, rows[0] - 0.5] },
   };
 }

@@ -1,14 +1,15 @@
 /** Where cells of the heat map lie in its figure, in CSS pixels. Pure. */
 
 const RIGHT = 6;
-const TOP = 4;
+const TOP = 18; // the axes' names
+const LEAST_LEFT = 52; // the name of the rows
 const LETTER = 6.4; // px of a label's letter, on average
 const SLANT = 0.87; // sin 60°, the slant of the labels below
 
 /** Room for labels of so many letters beside and below. */
 function marginFor({ rows, cols }) {
   return {
-    left: Math.round(12 + rows * LETTER), right: RIGHT, top: TOP,
+    left: Math.max(LEAST_LEFT, Math.round(12 + rows * LETTER)), right: RIGHT, top: TOP,
     bottom: Math.round(18 + cols * LETTER * SLANT),
   };
 }

@@ -36,17 +36,17 @@ function hiddenCells(mask, site, rows, columns) {
 /** Paints all thumbnails into `image` (RGBA). `hatch` and `ground` are [r, g, b] for masked cells. */
 function paintThumbnails(image, { shape, cells }, site, layout, ratio, { table, hatch, ground, mean }) {
   const [layers, heads, rows, columns] = shape;
-  const [width, height] = [layout.wide, layout.thumb].map((side) => Math.round(side * ratio));
-  const down = ranges(height, rows);
-  const across = ranges(width, columns);
+  const side = Math.round(layout.thumb * ratio);
+  const down = ranges(side, rows);
+  const across = ranges(side, columns);
   for (let layer = 0; layer < layers; layer += 1) {
     const hidden = hiddenCells(site.masks[layer], site, rows, columns);
     const y0 = Math.round((layout.top + layer * layout.pitch) * ratio);
     for (let head = 0; head < heads; head += 1) {
-      const x0 = Math.round((layout.left + head * layout.stride) * ratio);
+      const x0 = Math.round((layout.left + head * layout.pitch) * ratio);
       const start = (layer * heads + head) * rows * columns;
-      for (let y = 0; y < height; y += 1) {
-        for (let x = 0; x < width; x += 1) {
+      for (let y = 0; y < side; y += 1) {
+        for (let x = 0; x < side; x += 1) {
           const byte = reduceBlock(cells, start, columns, down[y], across[x], hidden, mean);
           const colour = byte >= 0 ? table[byte] : (x + y) % 4 === 0 ? hatch : ground;
           const at = ((y0 + y) * image.width + x0 + x) * 4;
@@ -70,7 +70,7 @@ function paintNumbers(context, layout, ink) {
   }
   context.textAlign = 'center';
   for (let head = 0; head < layout.heads; head += 1) {
-    context.fillText(String(head), layout.left + head * layout.stride + layout.wide / 2, layout.top / 2 - 1);
+    context.fillText(String(head), layout.left + head * layout.pitch + layout.thumb / 2, layout.top / 2 - 1);
   }
 }
 

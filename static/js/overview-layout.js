@@ -17,15 +17,14 @@ export function wishedWidth({ layers, heads, height, reach }) {
   return widthFor(heads, clampSize((height - TOP) / layers - GAP), reach);
 }
 
-/** Thumbnails as large as width and height allow, 16 to 64 px, with the places of everything. They may be `stretch` times wider than high. */
-export function layoutOverview({ layers, heads, width, height, reach, stretch = 1 }) {
+/** Thumbnails as large as width and height allow, 16 to 64 px, with the places of everything. */
+export function layoutOverview({ layers, heads, width, height, reach }) {
   const across = (width - LEFT - (reach ? REACH_GAP + REACH : 0)) / heads - GAP;
   const thumb = clampSize(Math.min((height - TOP) / layers - GAP, across));
-  const wide = Math.max(thumb, Math.floor(Math.min(across, thumb * stretch, LARGEST)));
   return {
-    layers, heads, thumb, wide, pitch: thumb + GAP, stride: wide + GAP, left: LEFT, top: TOP,
-    reachLeft: LEFT + heads * (wide + GAP) + REACH_GAP, reachWidth: reach ? REACH : 0,
-    width: widthFor(heads, wide, reach), height: TOP + layers * (thumb + GAP),
+    layers, heads, thumb, pitch: thumb + GAP, left: LEFT, top: TOP,
+    reachLeft: LEFT + heads * (thumb + GAP) + REACH_GAP, reachWidth: reach ? REACH : 0,
+    width: widthFor(heads, thumb, reach), height: TOP + layers * (thumb + GAP),
   };
 }
 
@@ -35,9 +34,15 @@ export const narrowHeight = (layers, screen) => Math.max(screen * 0.7, TOP + Mat
 /** The head at a point, or null. */
 export function headAt(layout, x, y) {
   const layer = Math.floor((y - layout.top) / layout.pitch);
-  const head = Math.floor((x - layout.left) / layout.stride);
+  const head = Math.floor((x - layout.left) / layout.pitch);
   const inside = layer >= 0 && layer < layout.layers && head >= 0 && head < layout.heads;
   return inside ? { layer, head } : null;
+}
+
+/** The layer whose reach bar is at a point, or null. */
+export function reachAt(layout, x, y) {
+  const layer = Math.floor((y - layout.top) / layout.pitch);
+  return x >= layout.reachLeft && layer >= 0 && layer < layout.layers ? layer : null;
 }
 
 /** The rectangle of a head; of a whole row, column or everything where layer or head is an aggregate. */
@@ -45,7 +50,7 @@ export function boxOf(layout, { layer, head }) {
   const down = Number.isInteger(layer) ? [layer, 1] : [0, layout.layers];
   const across = Number.isInteger(head) ? [head, 1] : [0, layout.heads];
   return {
-    x: layout.left + across[0] * layout.stride, y: layout.top + down[0] * layout.pitch,
-    width: across[1] * layout.stride - GAP, height: down[1] * layout.pitch - GAP,
+    x: layout.left + across[0] * layout.pitch, y: layout.top + down[0] * layout.pitch,
+    width: across[1] * layout.pitch - GAP, height: down[1] * layout.pitch - GAP,
   };
 }

@@ -21,7 +21,8 @@ def set_everything(screen: Screen) -> None:
     screen.part("head").select_option("3")
     screen.part("direction").locator('[data-value="col"]').click()
     screen.page.locator('.tok[data-i="4"]').click()
-    screen.part("pool").locator('[data-value="mean"]').click()
+    screen.js("() => { location.hash += '&pool=mean'; }")  # not to be clicked while nothing is pooled
+    until(lambda: screen.part("pool").locator('[data-value="mean"]').get_attribute("aria-pressed") == "true")
     screen.part("scale").locator('[data-value="linear"]').click()
     screen.part("zoom-in").click()
     screen.wait_for_map()

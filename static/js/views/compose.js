@@ -86,7 +86,9 @@ export function mountCompose(root, store) {
     const count = ref(root, 'count');
     count.textContent = countLine(state);
     count.classList.toggle('is-over', state.count.over);
-    const said = [...problem(state, store), ...cutNote(state)];
+    const wrong = problem(state, store);
+    const said = [...wrong, ...cutNote(state)];
+    problemBox.classList.toggle('is-problem', wrong.length > 0);
     problemBox.hidden = said.length === 0;
     fill(problemBox, said);
   });

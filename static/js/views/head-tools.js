@@ -4,7 +4,7 @@
  */
 
 import { el, fill, ref } from '../dom.js';
-import { t } from '../i18n.js';
+import { shareText, t } from '../i18n.js';
 import { finished, shownHead, siteOf } from '../select.js';
 import { mountSegments } from './segments.js';
 
@@ -29,8 +29,8 @@ function leading(state) {
 
 function scoreText(score) {
   if (!score) return [];
-  return [el('b', {}, `${t(`score.${score.name}`)} ${score.score.toFixed(2)}`),
-    typeof score.chance === 'number' ? el('span', { class: 'aside' }, ` ${t('score.chance', { n: score.chance.toFixed(2) })}`) : null];
+  return [el('b', {}, `${t(`score.${score.name}`)} ${shareText(score.score)}`),
+    typeof score.chance === 'number' ? el('span', { class: 'aside' }, ` ${t('score.chance', { n: shareText(score.chance) })}`) : null];
 }
 
 /** Says how many weights a cell of the heat map stands for. */
@@ -76,7 +76,11 @@ export function mountHeadTools(root, store) {
     ref(root, 'zoom-all').disabled = whole;
   });
   store.subscribe(['heads', 'view', 'preview', 'run'], (state) => fill(ref(root, 'score'), scoreText(leading(state))));
-  store.subscribe(['map'], ({ map }) => {
-    ref(root, 'pooling').textContent = poolingText(map.window);
+  store.subscribe(['map', 'run', 'view'], (state) => {
+    const { window } = state.map;
+    const site = siteOf(state);
+    ref(root, 'pooling').textContent = poolingText(window);
+    const single = window?.rowStep === 1 && window.colStep === 1 && site?.row_step === 1 && site.col_step === 1;
+    for (const button of ref(root, 'pool').querySelectorAll('button')) button.disabled = single; // nothing is pooled
   });
 }

@@ -4,6 +4,7 @@
  */
 
 import { perFrame, ref } from '../dom.js';
+import { t } from '../i18n.js';
 import { readInk } from '../ink.js';
 import { layoutOf, longestLabels, traceOf } from '../map-figure.js';
 import { placeMap, rectOf } from '../map-geometry.js';
@@ -62,7 +63,7 @@ export function mountMap(root, store) {
     plot.hidden = false;
     setBox(hatch, hidesCells(maskOf(siteOf(state), shownHead(state).layer)) ? { x: place.left, y: place.top, width: place.width, height: place.height } : null);
     const trace = traceOf(window, state.scheme, state.view.scale);
-    await draw(plotly, plot, [trace], layoutOf(place, size, tokens, tokens, ink));
+    await draw(plotly, plot, [trace], layoutOf(place, size, tokens, tokens, { query: t('figure.query'), key: t('figure.key') }, ink));
     plot.dataset.key = state.map.key;
     plot.dataset.exact = String(window.exact);
     mark(store.state);

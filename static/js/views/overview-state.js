@@ -1,4 +1,4 @@
-/** What the overview and the head show while there is no picture: empty, queued, running, failed. Listens to run, overview; emits cancel. */
+/** What the overview and the head show while there is no picture: empty, queued, running, failed. Listens to run, overview; emits retry-map. */
 
 import { el, fill, ref } from '../dom.js';
 import { errorText } from '../errors.js';
@@ -19,11 +19,10 @@ function stageOf({ phase, progress }) {
   return { words: t(`progress.${stage}`), share };
 }
 
-function progressBox(run, store) {
+function progressBox(run) {
   const { words, share } = stageOf(run);
   const bar = el('progress', { class: 'progress', max: 1, value: share, 'aria-label': words });
-  return el('div', { class: 'state-box' }, el('p', { role: 'status' }, words), bar,
-    el('button', { type: 'button', class: 'small-button', onclick: () => store.emit('cancel') }, t('run.cancel')));
+  return el('div', { class: 'state-box' }, el('p', { role: 'status' }, words), bar);
 }
 
 /** A small head made up for the empty page: each token looks at itself, at the one before and at the first. */
@@ -42,13 +41,13 @@ function emptyBox({ scheme }) {
   return el('div', { class: 'state-box' }, drawing, el('p', { class: 'state-title' }, t('empty.title')), el('p', {}, t('empty.how')));
 }
 
-function overviewBox(state, store) {
+function overviewBox(state) {
   const { run, overview } = state;
-  if (run.phase === 'submitting' || run.phase === 'active') return progressBox(run, store);
+  if (run.phase === 'submitting' || run.phase === 'active') return progressBox(run);
   if (run.phase === 'cancelled') return el('div', { class: 'state-box' }, el('p', {}, t('empty.cancelled')));
-  if (run.phase === 'failed' || run.phase === 'gone') return el('div', { class: 'state-box' }, el('p', {}, t(`empty.${run.phase}`)));
+  if (run.phase === 'failed' || run.phase === 'gone') return el('div', { class: 'state-box is-problem' }, el('p', {}, t(`empty.${run.phase}`)));
   if (run.phase === 'empty') return emptyBox(state);
-  if (overview.status === 'error') return el('div', { class: 'state-box' }, el('p', {}, errorText(overview.error)));
+  if (overview.status === 'error') return el('div', { class: 'state-box is-problem' }, el('p', {}, errorText(overview.error)));
   if (overview.status !== 'ready' && !overview.cells) return el('div', { class: 'state-box' }, el('p', { role: 'status' }, t('overview.loading')));
   return null;
 }
@@ -58,10 +57,10 @@ function headBox(state, store) {
   const { map } = state;
   if (!finished(state)) return null;
   if (map.status === 'error') {
-    return el('div', { class: 'state-box' }, el('p', { role: 'alert' }, errorText(map.error)),
+    return el('div', { class: 'state-box is-problem' }, el('p', { role: 'alert' }, errorText(map.error)),
       el('button', { type: 'button', class: 'small-button', onclick: () => store.emit('retry-map') }, t('run.again')));
   }
-  if (state.plotlyWanted === 'failed') return el('div', { class: 'state-box' }, el('p', { role: 'alert' }, t('figure.no_plotly')));
+  if (state.plotlyWanted === 'failed') return el('div', { class: 'state-box is-problem' }, el('p', { role: 'alert' }, t('figure.no_plotly')));
   if (map.status === 'loading' && !map.window) return el('div', { class: 'state-box' }, el('p', { role: 'status' }, t('figure.loading')));
   return null;
 }
@@ -75,10 +74,10 @@ export function mountOverviewState(root, store) {
   let progress = null;
 
   store.subscribe(['run', 'overview', 'scheme'], (state) => {
-    const box = overviewBox(state, store);
+    const box = overviewBox(state);
     const stage = state.run.phase === 'active' ? stageOf(state.run) : null;
     const bar = overview.querySelector('progress');
-    if (stage && bar && progress === state.run.id) { // keep the elements, so that focus stays on the cancel button
+    if (stage && bar && progress === state.run.id) { // the same elements, so that the bar moves on
       overview.querySelector('p').textContent = stage.words;
       if (stage.share === null) bar.removeAttribute('value');
       else bar.value = stage.share;

@@ -7,12 +7,13 @@ import { perFrame, ref } from '../dom.js';
 import { t, whole } from '../i18n.js';
 import { readInk } from '../ink.js';
 import { drawOverview } from '../overview-draw.js';
-import { boxOf, headAt, layoutOverview, narrowHeight, wishedWidth } from '../overview-layout.js';
+import { boxOf, headAt, layoutOverview, narrowHeight, reachAt, wishedWidth } from '../overview-layout.js';
 import { finished, siteOf } from '../select.js';
 
 const WIDE = matchMedia('(min-width: 1100px)');
-const SHARE = 0.34; // of the page's width that the overview may take
-const STRETCH = 1.5; // thumbnails may be so much wider than high where the head lies under the overview
+const TWO_COLUMNS = matchMedia('(min-width: 600px)');
+const SHARE = { tall: 0.34, short: 0.39, narrow: 0.5 }; // of the page's width that the overview may take
+const SHORT = 0.45; // of the screen's height: thumbnails that fill less leave the room under them to the text
 
 /** Mean distance and its value under uniform attention, averaged over the heads of each layer; null without any. */
 function reachOf(list, layers) {
@@ -33,24 +34,31 @@ function showBox(node, layout, head) {
   node.style.height = `${height}px`;
 }
 
+function reachText(layer, { mean, uniform }) {
+  if (mean === null) return '';
+  return t('overview.reach_of', { layer: whole(layer), mean: mean.toFixed(1), uniform: uniform.toFixed(1) });
+}
+
 /** Mounts the overview. */
 export function mountOverview(root, store) {
   const heads = ref(root, 'heads');
   const canvas = ref(root, 'canvas');
   const section = heads.closest('section');
   let layout = null;
+  let reach = null;
 
   function arrange(site, reach) {
     const room = { layers: site.n_layers, heads: site.n_heads, reach: reach !== null };
     const padding = section.clientWidth - heads.clientWidth;
-    if (WIDE.matches) {
-      const height = heads.clientHeight;
-      const wish = wishedWidth({ ...room, height }) + padding;
-      const width = Math.min(wish, innerWidth * SHARE);
-      document.documentElement.style.setProperty('--overview-width', `${Math.ceil(width)}px`);
-      return layoutOverview({ ...room, width: Math.max(width, section.clientWidth) - padding, height });
-    }
-    return layoutOverview({ ...room, width: heads.clientWidth, height: narrowHeight(site.n_layers, innerHeight), stretch: STRETCH });
+    const most = innerWidth * (WIDE.matches ? SHARE.tall : SHARE.narrow) - padding;
+    const short = TWO_COLUMNS.matches && layoutOverview({ ...room, width: most, height: innerHeight }).height < innerHeight * SHORT;
+    section.parentElement.classList.toggle('is-short', short);
+    const height = WIDE.matches && !short ? heads.clientHeight : narrowHeight(site.n_layers, innerHeight);
+    if (!TWO_COLUMNS.matches) return layoutOverview({ ...room, width: heads.clientWidth, height });
+    const share = WIDE.matches ? (short ? SHARE.short : SHARE.tall) : SHARE.narrow;
+    const width = Math.min(wishedWidth({ ...room, height }) + padding, innerWidth * share);
+    document.documentElement.style.setProperty('--overview-width', `${Math.ceil(width)}px`);
+    return layoutOverview({ ...room, width: Math.max(width, WIDE.matches ? section.clientWidth : 0) - padding, height });
   }
 
   function draw(state) {
@@ -60,7 +68,7 @@ export function mountOverview(root, store) {
     ref(root, 'overview-foot').textContent = ready ? footText(site, state.overview.pool) : '';
     ref(root, 'overview-title').textContent = ready
       ? t('overview.all', { n: whole(site.n_layers * site.n_heads) }) : t('overview.label');
-    const reach = ready ? reachOf(state.heads.list, site.n_layers) : null;
+    reach = ready ? reachOf(state.heads.list, site.n_layers) : null;
     ref(root, 'reach-title').hidden = !reach;
     if (!ready) {
       layout = null;
@@ -79,10 +87,14 @@ export function mountOverview(root, store) {
     showBox(ref(root, 'previewed'), layout, preview);
   }
 
-  const at = (event) => {
+  const at = (event, find = headAt) => {
     const box = canvas.getBoundingClientRect();
-    return layout && headAt(layout, event.clientX - box.left, event.clientY - box.top);
+    return layout && find(layout, event.clientX - box.left, event.clientY - box.top);
   };
+  canvas.addEventListener('pointermove', (event) => {
+    const layer = reach ? at(event, reachAt) : null;
+    canvas.title = layer === null ? '' : reachText(layer, reach[layer]);
+  });
   const preview = perFrame((head) => store.emit('preview', head));
   canvas.addEventListener('pointermove', (event) => event.pointerType !== 'touch' && preview(at(event)));
   canvas.addEventListener('pointerleave', () => preview(null));
