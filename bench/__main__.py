@@ -1,6 +1,8 @@
-"""`python -m bench`: measure everything, print the tables, write bench/results.md."""
+"""`python -m bench [LENGTH …]`: measure, print the tables, write bench/results.md. Without lengths: all of them."""
 
 from __future__ import annotations
+
+import sys
 
 import transformers
 
@@ -14,7 +16,7 @@ def main() -> None:
     transformers.logging.disable_progress_bar()
     model = forward.load_smollm2()
     results = {}
-    for count in forward.LENGTHS:
+    for count in [int(length) for length in sys.argv[1:]] or forward.LENGTHS:
         results[count] = forward.measure(count, model)
         print(report.forward_table({count: results[count]}).splitlines()[-1], flush=True)
     del model
