@@ -202,7 +202,7 @@ def _on_host(inputs: AttentionInputs, summary: AttentionSummary) -> tuple[Attent
     rows["top_key"] = rows["top_key"].to(torch.int32)
     overviews = {name: getattr(summary, name).cpu() for name in ("overview_max", "overview_mean")}
     return replace(inputs, **kept, sink_logits=sinks), replace(
-        summary, output=summary.output[:0], rows=rows, **overviews
+        summary, output=summary.output.new_empty(0), rows=rows, **overviews
     )
 
 
