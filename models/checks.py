@@ -21,7 +21,7 @@ from models.card import Check
 SDPA = "scaled_dot_product_attention"
 SAMPLED_ROWS = 8  # of every module: enough to see any fault of a whole head or mask, at no cost to speak of
 
-# |our output − SDPA's output| / largest |value|, and |row sum − 1|: rounding of a softmax. Seen on SmolLM2 with texts of 1
+# |our output − SDPA's output| / largest |value|, and |row sum − 1|: rounding of a softmax. Seen on SmolLM2, texts of 1
 # to 480 tokens, scores up to 21: 7e-7 and 6e-7; the bounds leave room for larger scores, whose rounding is larger. The
 # tests plant a head's output scaled by 1.01 and its row sums by 1.001, which both fail.
 ROUNDING = {torch.float32: 1e-4, torch.float64: 1e-9}
