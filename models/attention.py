@@ -1,4 +1,4 @@
-"""Attention from scratch: masks, scaled scores, the softmax, the weighted sum, and the modules made of them.
+"""Attention from scratch: masks, scaled scores, the softmax, the weighted sum.
 
     scores  = query · keyᵀ · scaling             attention_scores
     weights = exp(scores − row max) / row sum    softmax_parts, attention_weights: the project's only softmax over
@@ -14,9 +14,9 @@ Conventions, here and everywhere in the project:
 
 The `out` arguments are for `models/blockwise.py`, which reuses its buffers; a reader can pass over them.
 
-This module knows nothing of models, of blocks of rows (`models/blockwise.py`) or of what is kept (`models/capture.py`).
-There is no fused kernel in it; the tests compare it with `torch.nn.functional.scaled_dot_product_attention` and
-`torch.nn.MultiheadAttention`.
+The modules made of these functions are in `models/multi_head.py`. This one knows nothing of them, of blocks of rows
+(`models/blockwise.py`) or of what is kept (`models/capture.py`). There is no fused kernel in it; the tests compare it
+with `torch.nn.functional.scaled_dot_product_attention` and `torch.nn.MultiheadAttention`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import math
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from models.errors import ConfigError, ShapeError
 
@@ -255,94 +255,3 @@ def weighted_sum(weights: Tensor, value: Tensor) -> Tensor:
     batch = weights.shape[:-3]
     stacked = weights.reshape(*batch, n_kv_heads, -1, key_len)  # heads that share a value head become more rows
     return (stacked @ value).view(*batch, n_heads, query_len, d_value)
-
-
-# -------------------------------------------------------------------------------------------------------------- modules
-
-
-class SelfAttention(nn.Module):
-    """One attention head with its own d_key and d_value: the smallest thing that attends.
-
-    Source:  Vaswani et al. 2017, §3.2.1
-    """
-
-    def __init__(self, d_model: int, d_key: int, d_value: int) -> None:
-        super().__init__()
-        self.scaling = d_key**-0.5
-        self.query = nn.Linear(d_model, d_key, bias=False)
-        self.key = nn.Linear(d_model, d_key, bias=False)
-        self.value = nn.Linear(d_model, d_value, bias=False)
-
-    def forward(self, x: Tensor, attn_mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Attend within x.
-
-        Shapes:  x (batch, seq_len, d_model), attn_mask boolean, broadcastable to (batch, 1, seq_len, seq_len)
-                 -> output (batch, seq_len, d_value), weights (batch, seq_len, seq_len)
-        Raises:  ShapeError if the mask does not fit
-        """
-        # one head: (batch, 1, seq_len, d_key or d_value)
-        query, key, value = (project(x).unsqueeze(-3) for project in (self.query, self.key, self.value))
-        weights = attention_weights(attention_scores(query, key, self.scaling), attn_mask)
-        return weighted_sum(weights, value).squeeze(-3), weights.squeeze(-3)
-
-
-class MultiHeadAttention(nn.Module):
-    """Several heads side by side, each on its own part of d_model; self- and cross-attention, grouped key/value heads.
-
-    Source:  Vaswani et al. 2017, §3.2.2; grouped heads: Ainslie et al. 2023
-    """
-
-    def __init__(self, d_model: int, n_heads: int, *, n_kv_heads: int | None = None, bias: bool = True) -> None:
-        super().__init__()
-        n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
-        if n_heads < 1 or n_kv_heads < 1:
-            raise ConfigError(f"there must be at least one head, got n_heads={n_heads}, n_kv_heads={n_kv_heads}")
-        if d_model % n_heads:
-            raise ConfigError(f"d_model must be a multiple of n_heads, got d_model={d_model}, n_heads={n_heads}")
-        if n_heads % n_kv_heads:
-            raise ConfigError(
-                f"n_heads must be a multiple of n_kv_heads, got n_heads={n_heads}, n_kv_heads={n_kv_heads}"
-            )
-        self.n_heads, self.n_kv_heads, self.d_head = n_heads, n_kv_heads, d_model // n_heads
-        self.scaling = self.d_head**-0.5
-        self.query = nn.Linear(d_model, d_model, bias=bias)
-        self.key = nn.Linear(d_model, n_kv_heads * self.d_head, bias=bias)
-        self.value = nn.Linear(d_model, n_kv_heads * self.d_head, bias=bias)
-        self.output = nn.Linear(d_model, d_model, bias=bias)
-
-    def forward(
-        self, x: Tensor, source: Tensor | None = None, attn_mask: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Let x attend to itself, or to `source` where it is given (cross-attention).
-
-        Shapes:  x (batch, query_len, d_model), source (batch, key_len, d_model), attn_mask boolean, broadcastable to
-                 (batch, n_heads, query_len, key_len)
-                 -> output (batch, query_len, d_model), weights (batch, n_heads, query_len, key_len)
-        Raises:  ShapeError if the mask does not fit
-        """
-        source = x if source is None else source
-        query = split_heads(self.query(x), self.n_heads)
-        key = split_heads(self.key(source), self.n_kv_heads)
-        value = split_heads(self.value(source), self.n_kv_heads)
-        weights = attention_weights(attention_scores(query, key, self.scaling), attn_mask)
-        return self.output(merge_heads(weighted_sum(weights, value))), weights
-
-
-def split_heads(x: Tensor, n_heads: int) -> Tensor:
-    """Cut the last axis into heads and move them before the positions.
-
-    Shapes:  (batch, seq_len, n_heads · d_head) -> (batch, n_heads, seq_len, d_head)
-    Raises:  ShapeError if the last axis is not a multiple of n_heads
-    """
-    if x.shape[-1] % n_heads:
-        raise ShapeError(f"the last axis must be a multiple of n_heads={n_heads}, got {tuple(x.shape)}")
-    heads: Tensor = x.unflatten(-1, (n_heads, -1))  # (batch, seq_len, n_heads, d_head)
-    return heads.transpose(-3, -2)  # (batch, n_heads, seq_len, d_head)
-
-
-def merge_heads(x: Tensor) -> Tensor:
-    """Put the heads back side by side: the inverse of `split_heads`.
-
-    Shapes:  (batch, n_heads, seq_len, d_head) -> (batch, seq_len, n_heads · d_head)
-    """
-    return x.transpose(-3, -2).flatten(-2)  # the transpose comes first: flattening before it would mix positions

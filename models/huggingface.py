@@ -12,7 +12,6 @@ the service.
 from __future__ import annotations
 
 import inspect
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,21 +24,16 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.masking_utils import sdpa_mask
 
-from models import checks
 from models.blockwise import blockwise_attention
-from models.card import Card, Check
 from models.checkpoints import max_tokens_of
 from models.configuration import auto_class, describe, expected_modules
 from models.errors import CaptureError, UnsupportedModel
-from models.protocol import OnLayer, RunResult, ShouldStop, device_of_choice
+from models.inspectable import COMPARED_LOGITS, InspectableModel
+from models.protocol import device_of_choice
 from models.recorder import Compute, ModuleCall, Recorder
 from models.tokens import Token, tokens_from_text
 
 NAME = "everyhead"  # of our function in transformers' registries
-INLINE_TOKENS = 256  # up to here the whole pass is compared within the run; above, only on request
-COMPARED_LOGITS = (
-    64  # last positions whose logits are compared: all of them would take 805 MB at 4,096 tokens of SmolLM2
-)
 
 _recorder: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
 
@@ -101,7 +95,7 @@ AttentionInterface.register(NAME, everyhead_attention)
 AttentionMaskInterface.register(NAME, boolean_mask)
 
 
-class HuggingFaceModel:
+class HuggingFaceModel(InspectableModel):
     """One transformers model that one can look into (the AttentionModel protocol). One call of `run` at a time."""
 
     def __init__(
@@ -115,11 +109,10 @@ class HuggingFaceModel:
         compute: Compute = blockwise_attention,
     ) -> None:
         """Raises UnsupportedModel if its attention does not pass through the interface; the message says why."""
-        self.model, self.tokenizer, self._compute = model.eval(), tokenizer, compute
-        self.expected = expected_modules(model)
-        self.default_kernel = _kernel_of(model)
+        names = {id(module): name for name, module in model.named_modules()}
+        super().__init__(names, expected_modules(model), compute)
+        self.model, self.tokenizer, self._kernel = model.eval(), tokenizer, _kernel_of(model)
         _use_our_attention(model)
-        self._names = {id(module): name for name, module in model.named_modules()}
         self.description = describe(
             model, self.expected, max_tokens=max_tokens, weight_precision=weight_precision, revision=revision
         )
@@ -164,128 +157,49 @@ class HuggingFaceModel:
         numbers += n_heads * 2 * min(n_tokens, 64) ** 2  # overviews
         return int(sum(self.expected.values()) * numbers * width)
 
-    def run(
-        self,
-        token_ids: Sequence[int],
-        *,
-        target_ids: Sequence[int] | None = None,
-        on_layer: OnLayer = lambda _done, _total: None,
-        should_stop: ShouldStop = lambda: False,
-    ) -> RunResult:
-        """Run one text and capture every head.
+    @property
+    def default_kernel(self) -> str:
+        """The attention function that transformers chose for this model."""
+        return self._kernel
 
-        Args:    target_ids only for encoder–decoder models
-        Raises:  Cancelled; CaptureError, with the card so far, if not every attention module was seen
-        """
-        started = time.perf_counter()
-        inline = len(token_ids) <= INLINE_TOKENS
-        recorder = self._recorder(keep=True, on_layer=on_layer, should_stop=should_stop)
-        ours = self._forward(token_ids, target_ids, recorder, with_logits=inline)
-        computed = time.perf_counter()
-        capture, found = self._checked(recorder)
-        if inline:
-            whole_pass = self._compare(ours, token_ids, target_ids)
-        else:
-            whole_pass = checks.not_compared(f"more than {INLINE_TOKENS} tokens: compared on request")
-        seconds = {"forward": computed - started, "check": time.perf_counter() - computed}
-        return RunResult(capture, Card((*found, whole_pass)), seconds)
+    def _attention_path(self) -> str:
+        return _kernel_of(self.model)
 
-    def compare_whole_pass(
-        self,
-        token_ids: Sequence[int],
-        *,
-        target_ids: Sequence[int] | None = None,
-        should_stop: ShouldStop = lambda: False,
-    ) -> Check:
-        """The card's `whole_pass` check: our pass against the model's own default kernel. Raises Cancelled."""
-        recorder = self._recorder(keep=False, should_stop=should_stop)
-        ours = self._forward(token_ids, target_ids, recorder, with_logits=True)
-        return self._compare(ours, token_ids, target_ids)
-
-    def final_hidden(self, token_ids: Sequence[int], target_ids: Sequence[int] | None = None) -> Tensor:
-        """Run one text with our attention and keep only what comes out after the final norm.
-
-        Shapes:  -> (seq_len, d_model); of the decoder for encoder–decoder models
-        """
-        return self._forward(token_ids, target_ids, self._recorder(keep=False), with_logits=False)["hidden"]
-
-    def _recorder(
-        self,
-        *,
-        keep: bool,
-        on_layer: OnLayer = lambda _done, _total: None,
-        should_stop: ShouldStop = lambda: False,
-    ) -> Recorder:
-        return Recorder(
-            self._names, self.expected, on_layer=on_layer, should_stop=should_stop, keep=keep, compute=self._compute
-        )
-
-    def _checked(self, recorder: Recorder) -> tuple[Any, list[Check]]:
-        record, dtype = recorder.record, self._arithmetic()
-        record.implementation = _kernel_of(self.model)
-        detail = {
-            "attention": "explicit, in blocks of query rows",
-            "weights": self.description.weight_precision,
-            "device": self.model.device.type,
-        }
-        found = [
-            checks.modules_check(record),
-            checks.eval_mode_check(record),
-            Check("arithmetic", "info", str(dtype).removeprefix("torch."), None, detail),
-        ]
-        if found[0].status == "fail":
-            seen, expected = found[0].value, found[0].bound
-            raise CaptureError(
-                f"{seen} of {expected} attention modules were seen, so there is no picture: part of this model's "
-                "attention does not pass through the place where it can be read",
-                Card(tuple(found)),
-            )
-        capture = recorder.capture()
-        found += checks.read_back_checks(record, capture, dtype)
-        found += [checks.non_finite_check(record), checks.module_output_check(record, dtype)]
-        return capture, found
-
-    def _arithmetic(self) -> torch.dtype:
-        return torch.float64 if self.model.dtype == torch.float64 else torch.float32
-
-    def _compare(self, ours: dict[str, Tensor], token_ids: Sequence[int], target_ids: Sequence[int] | None) -> Check:
-        with self._default_kernel():
-            default = self._forward(token_ids, target_ids, None, with_logits=True)
-        extra = {"tokens": len(token_ids), "compared_logits": COMPARED_LOGITS if "logits" in default else 0}
-        return checks.whole_pass_check(ours, default, self.default_kernel, self._arithmetic(), extra)
+    def _place(self) -> tuple[torch.dtype, torch.device]:
+        return self.model.dtype, self.model.device
 
     @contextmanager
-    def _default_kernel(self) -> Iterator[None]:
-        self.model.set_attn_implementation(self.default_kernel)
+    def _attending(self, recorder: Recorder | None) -> Iterator[None]:
+        """Our attention through the recorder, or, without one, the model's default kernel for the time being."""
+        token = _recorder.set(recorder)
+        if recorder is None:
+            self.model.set_attn_implementation(self._kernel)
         try:
             yield
         finally:
-            _use_our_attention(self.model)
+            _recorder.reset(token)
+            if recorder is None:
+                _use_our_attention(self.model)
 
     @torch.no_grad()
     def _forward(
         self,
         token_ids: Sequence[int],
         target_ids: Sequence[int] | None,
+        segments: Sequence[int] | None,
         recorder: Recorder | None,
         *,
         with_logits: bool,
     ) -> dict[str, Tensor]:
-        """Run the model once: with our attention through the recorder, or, without one, as it is set.
-
-        Shapes:  -> "hidden" (seq_len, d_model), after the final norm; "logits" (positions, vocabulary), of the last
-                 COMPARED_LOGITS positions, if asked and the model has an output layer
-        """
         self.model.eval()
         body = self.model.get_decoder() if self.model.config.is_encoder_decoder else self.model.base_model
         target = self.model if with_logits or target_ids is not None else body
         hidden: list[Tensor] = []
         hook = body.register_forward_hook(lambda _body, _inputs, output: hidden.append(output.last_hidden_state[0]))
-        token = _recorder.set(recorder)
         try:
-            output = target(**self._model_inputs(target, token_ids, target_ids))
+            with self._attending(recorder):
+                output = target(**self._model_inputs(target, token_ids, target_ids, segments))
         finally:
-            _recorder.reset(token)
             hook.remove()
         found = {"hidden": hidden[0]}
         if with_logits and getattr(output, "logits", None) is not None:
@@ -293,11 +207,17 @@ class HuggingFaceModel:
         return found
 
     def _model_inputs(
-        self, target: nn.Module, token_ids: Sequence[int], target_ids: Sequence[int] | None
+        self,
+        target: nn.Module,
+        token_ids: Sequence[int],
+        target_ids: Sequence[int] | None,
+        segments: Sequence[int] | None,
     ) -> dict[str, Any]:
         inputs: dict[str, Any] = {"input_ids": torch.tensor([list(token_ids)], device=self.model.device)}
         if target_ids is not None:
             inputs["decoder_input_ids"] = torch.tensor([list(target_ids)], device=self.model.device)
+        if segments is not None:
+            inputs["token_type_ids"] = torch.tensor([list(segments)], device=self.model.device)
         accepted = inspect.signature(target.forward).parameters
         if "use_cache" in accepted or "kwargs" in accepted:
             inputs["use_cache"] = False

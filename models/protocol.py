@@ -34,10 +34,11 @@ class ModelDescription:
     n_heads: int
     n_kv_heads: int
     max_tokens: int
-    implementation: str  # "transformers" (later also "own")
+    implementation: str  # "transformers" or "own"
     dtype: str  # of the arithmetic: "float32", "float64"
     weight_precision: str  # of the stored weights, e.g. "float32", "4-bit (Q4_1) expanded to float32"
     revision: str  # changes whenever the weights do
+    takes_pair: bool = False  # whether it reads a second text beside the first (BERT-type encoders)
 
 
 @dataclass(frozen=True)
@@ -125,16 +126,48 @@ class AttentionModel(Protocol):
 
     description: ModelDescription
 
-    def tokenize(self, text: str, *, add_special_tokens: bool = True) -> list[Token]:
-        """Tokens of the text, with offsets into it. Does not run the model."""
+    def tokenize(self, text: str, *, text_pair: str | None = None, add_special_tokens: bool = True) -> list[Token]:
+        """Tokens of the text, with offsets into it, and of the second text of a pair. Does not run the model.
 
-    def capture_bytes(self, n_tokens: int) -> int:
-        """Bytes that the capture of a run over n_tokens takes in memory and on disk."""
+        Raises UnsupportedModel for a pair where `description.takes_pair` is False.
+        """
 
-    def run(self, token_ids: Sequence[int], *, on_layer: OnLayer, should_stop: ShouldStop) -> RunResult:
-        """Run one text and capture every head. Raises Cancelled, CaptureError."""
+    def tokenize_target(self, text: str) -> list[Token]:
+        """What the decoder reads for a target text: its start token, then the text. Does not run the model.
 
-    def compare_whole_pass(self, token_ids: Sequence[int], *, should_stop: ShouldStop) -> Check:
+        Raises UnsupportedModel for models that are no encoder–decoder.
+        """
+
+    def write_target(
+        self, token_ids: Sequence[int], *, segments: Sequence[int] | None = None, should_stop: ShouldStop
+    ) -> list[Token]:
+        """What the model writes by itself for a source, as what its decoder reads. Raises Cancelled between tokens."""
+
+    def capture_bytes(self, n_tokens: int, n_target: int = 0) -> int:
+        """Bytes that the capture of a run over n_tokens, and n_target of a target, takes in memory and on disk."""
+
+    def run(
+        self,
+        token_ids: Sequence[int],
+        *,
+        target_ids: Sequence[int] | None = None,
+        segments: Sequence[int] | None = None,
+        on_layer: OnLayer,
+        should_stop: ShouldStop,
+    ) -> RunResult:
+        """Run one text and capture every head. Raises Cancelled, CaptureError.
+
+        target_ids: what the decoder reads, only for encoder–decoder models; segments: 0 or 1 for each token of a pair.
+        """
+
+    def compare_whole_pass(
+        self,
+        token_ids: Sequence[int],
+        *,
+        target_ids: Sequence[int] | None = None,
+        segments: Sequence[int] | None = None,
+        should_stop: ShouldStop,
+    ) -> Check:
         """The card's `whole_pass` check: our pass against the model's own default kernel. Raises Cancelled."""
 
 

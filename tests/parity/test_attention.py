@@ -8,8 +8,6 @@ from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from models.attention import (
-    MultiHeadAttention,
-    SelfAttention,
     attention_scores,
     attention_weights,
     causal_mask,
@@ -17,6 +15,7 @@ from models.attention import (
     sliding_window_mask,
     weighted_sum,
 )
+from models.multi_head import MultiHeadAttention, SelfAttention
 
 EXACT = 1e-12  # float64, the same formula in another order
 MASKS = {

@@ -6,20 +6,17 @@ import pytest
 import torch
 
 from models.attention import (
-    MultiHeadAttention,
-    SelfAttention,
     attention_scores,
     attention_weights,
     causal_mask,
     combine_masks,
     mask_scores,
-    merge_heads,
     padding_mask,
     sliding_window_mask,
-    split_heads,
     weighted_sum,
 )
 from models.errors import ConfigError, ShapeError
+from models.multi_head import MultiHeadAttention, SelfAttention, merge_heads, split_heads
 
 
 def rows(mask: torch.Tensor) -> list[str]:

@@ -1,0 +1,102 @@
+"""everyhead-mini: a small decoder on English and Chinese text, half of it repeated, so that induction heads form.
+
+Half of each batch are windows of text. The other half repeat a span of random length: half of these spans are text,
+half are random tokens, which nothing but looking for an earlier copy can predict; where nothing can, in the first copy
+of random tokens, no loss is taken. Contexts grow in three stages: heads that look for copies form at 128 tokens within
+minutes, where at 512 they take far longer, and then learn to do the same over longer distances.
+
+Source:  Elhage et al. 2021; Olsson et al. 2022 (induction heads, and repeated random tokens to find them)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from models.corpus import Corpus, encode_pieces, read_texts, split_pieces, train_tokenizer
+from models.recipes import Prepared, Recipe
+from models.recipes.mini_figures import evaluate
+from models.training import NOT_COUNTED, Batch, TrainingConfig
+from models.transformer_config import TransformerConfig
+
+TEXTS = ("english.txt", "chinese.txt")
+LICENCES = {
+    "english.txt": "King James Bible, public domain (from Debian's bible-kjv-text)",
+    "chinese.txt": "Chinese poetry of the Zhou to the Yuan dynasty, public domain (collected by chinese-poetry, MIT)",
+}
+VOCAB_SIZE = 2_048
+TOKENS_PER_STEP = 2_048
+SHORTEST_SPAN = 8
+
+
+@dataclass(frozen=True)
+class Stage:
+    """From this step on, texts have this many tokens."""
+
+    from_step: int
+    context: int
+
+
+STAGES = (Stage(0, 128), Stage(2_200, 256), Stage(2_700, 512))
+
+MODEL = TransformerConfig(
+    kind="decoder",
+    vocab_size=VOCAB_SIZE,
+    d_model=256,
+    n_heads=8,
+    n_layers=4,
+    d_ff=1_024,
+    max_tokens=512,
+    positions="rotary",
+)
+TRAINING = TrainingConfig(steps=3_300, rate=1.5e-3, warmup_steps=100, seed=1, save_every=100)
+
+
+def prepare(folder: Path) -> Prepared:
+    """Read the texts, learn the vocabulary, number everything. Raises ConfigError if texts are missing."""
+    texts = read_texts(folder, TEXTS)
+    split = {name: split_pieces(text) for name, text in texts.items()}
+    train = [piece for name in TEXTS for piece in split[name][0]]
+    held_out = [piece for name in TEXTS for piece in split[name][1]]
+    tokenizer = train_tokenizer(train, VOCAB_SIZE)
+    corpus = Corpus(encode_pieces(tokenizer, train), encode_pieces(tokenizer, held_out))
+    data = {
+        "texts": [{"name": LICENCES[name], "characters": len(texts[name])} for name in TEXTS],
+        "training_tokens": len(corpus.train),
+        "validation_tokens": len(corpus.validation),
+    }
+    return Prepared(
+        tokenizer, partial(next_batch, corpus.train, STAGES, TRAINING.seed), data, partial(evaluate, corpus)
+    )
+
+
+def next_batch(text: NDArray[np.int32], stages: Sequence[Stage], seed: int, step: int, part: int) -> Batch:
+    """The batch of a step: half text, a quarter repeated text, a quarter repeated random tokens."""
+    context = next(stage.context for stage in reversed(stages) if step >= stage.from_step)
+    random = np.random.default_rng((seed, step, part))
+    rows = TOKENS_PER_STEP // context
+    ids = np.stack([_window(random, text, context + 1) for _ in range(rows)])
+    counted = np.ones((rows, context), dtype=bool)
+    for row in range(rows // 2, rows):
+        span = int(random.integers(SHORTEST_SPAN, context // 2 + 1))
+        if row % 2:
+            ids[row] = np.resize(ids[row, :span], context + 1)
+        else:
+            ids[row] = np.resize(random.integers(0, VOCAB_SIZE, span, dtype=np.int32), context + 1)
+            counted[row, :span] = False  # target i is token i + 1: the first that a copy foretells is token span + 1
+    targets = np.where(counted, ids[:, 1:], NOT_COUNTED)
+    return Batch(torch.from_numpy(ids[:, :-1].astype(np.int64)), torch.from_numpy(targets.astype(np.int64)))
+
+
+def _window(random: np.random.Generator, text: NDArray[np.int32], length: int) -> NDArray[np.int32]:
+    start = int(random.integers(0, len(text) - length))
+    return text[start : start + length]
+
+
+RECIPE = Recipe("everyhead-mini", "a small decoder on English and Chinese text", MODEL, TRAINING, prepare)

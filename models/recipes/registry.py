@@ -1,0 +1,7 @@
+"""All recipes by name. Apart from `models/recipes/__init__.py`, which the recipes themselves import."""
+
+from __future__ import annotations
+
+from models.recipes import Recipe, mini
+
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (mini.RECIPE,)}

@@ -1,0 +1,76 @@
+"""Train a recipe: `python -m models.train RECIPE [--data FOLDER] [--out FOLDER] [--snapshots STEPS]`.
+
+Run it again after an interruption and it goes on from its last checkpoint. At the end the folder holds a model as it is
+shipped: weights in float16, tokenizer, card. Knows nothing of the service.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+from models.errors import EngineError
+from models.recipes.registry import RECIPES
+from models.shipped import TrainingFacts, half_weights, write_shipped
+from models.training import StepReport, train
+from models.transformer import Transformer
+
+LINE_EVERY = 20  # steps between two lines of progress
+
+
+def main() -> int:
+    """Read the command line, train, write the model."""
+    arguments = _arguments()
+    recipe = RECIPES[arguments.recipe]
+    folder = arguments.out or Path("build/training") / recipe.name
+    torch.manual_seed(recipe.training.seed)
+    try:
+        prepared = recipe.prepare(arguments.data)
+        model = Transformer(recipe.model)
+        started = time.perf_counter()
+        losses = train(
+            model,
+            prepared.next_batch,
+            recipe.training,
+            checkpoint=folder / "training.safetensors",
+            on_step=partial(_after_step, model, folder / "snapshots", arguments.snapshots),
+        )
+        minutes = (time.perf_counter() - started) / 60
+        facts = TrainingFacts(f"python -m models.train {recipe.name}", minutes, losses)
+        write_shipped(folder / "model", recipe, prepared, model, facts)
+    except EngineError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write(f"wrote {folder / 'model'}\n")
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m models.train", description="Train one of the shipped models.")
+    parser.add_argument("recipe", choices=sorted(RECIPES))
+    parser.add_argument("--data", type=Path, default=Path("build/training-data"), help="folder with the texts")
+    parser.add_argument("--out", type=Path, help="folder for checkpoint and model (default: build/training/RECIPE)")
+    parser.add_argument("--snapshots", type=int, metavar="STEPS", help="keep the weights after every so many steps")
+    return parser.parse_args()
+
+
+def _after_step(model: Transformer, snapshots: Path, every: int | None, report: StepReport) -> None:
+    if every and (report.step + 1) % every == 0:
+        snapshots.mkdir(parents=True, exist_ok=True)
+        save_file(half_weights(model), snapshots / f"step-{report.step + 1:05}.safetensors")
+    if (report.step + 1) % LINE_EVERY == 0 or report.step + 1 == report.steps:
+        sys.stdout.write(
+            f"step {report.step + 1}/{report.steps}  loss {report.loss:.3f}  rate {report.rate:.2e}  "
+            f"gradient {report.grad_norm:.2f}  {report.seconds_left / 60:.1f} min left\n"
+        )
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

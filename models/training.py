@@ -1,0 +1,196 @@
+"""Training: a plain loop. Take a batch, measure the loss, follow the gradient, note what happened, save now and then.
+
+    rate        linear warm-up, then cosine decay                                      learning_rate
+    gradient    summed over `accumulation` batches, clipped to a norm                  train
+    optimizer   AdamW; biases, norms and embeddings are not decayed                    _optimizer
+    checkpoint  weights, optimizer state and loss curve in one safetensors file        models/training_state.py
+
+A step depends on the seed and its own number alone (batches and dropout are drawn anew for each step from both), so a
+training that was killed and resumed follows the same curve as one that was not.
+
+This module knows nothing of texts, tokenizers or recipes: a recipe hands it a model and a function that makes batches.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from models.errors import Cancelled, ConfigError
+from models.fused import fused_attention
+from models.training_state import TrainingState, load_state, save_state
+from models.transformer import Transformer
+
+NOT_COUNTED = -100  # a target that takes no part in the loss: what cannot be predicted, or padding
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Texts to learn from.
+
+    Shapes:  ids (batch, seq_len); targets (batch, seq_len or target_len), NOT_COUNTED where no loss is taken;
+             target_ids (batch, target_len) for encoder–decoder models; is_token (batch, seq_len), False for padding
+    """
+
+    ids: Tensor
+    targets: Tensor
+    target_ids: Tensor | None = None
+    is_token: Tensor | None = None
+
+
+NextBatch = Callable[[int, int], Batch]  # (step, part of the step) -> batch; the same for the same two numbers
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How to train.
+
+    steps          updates of the weights
+    rate           highest learning rate, reached after warmup_steps; the cosine ends at rate · final_share
+    clip_norm      longest gradient, over all parameters
+    accumulation   batches whose gradients are summed for one update
+    mixed          bfloat16 where the device is a GPU that has it; elsewhere it changes nothing
+    save_every     steps between checkpoints
+    """
+
+    steps: int
+    rate: float
+    warmup_steps: int = 100
+    final_share: float = 0.1
+    weight_decay: float = 0.1
+    betas: tuple[float, float] = (0.9, 0.98)
+    clip_norm: float = 1.0
+    accumulation: int = 1
+    seed: int = 0
+    mixed: bool = True
+    save_every: int = 200
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError."""
+        for name in ("steps", "accumulation", "save_every"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.rate <= 0 or self.clip_norm <= 0:
+            raise ConfigError(f"rate and clip_norm must be above 0, got {self.rate} and {self.clip_norm}")
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What one step did. grad_norm is the gradient's length before clipping; seconds_left an estimate."""
+
+    step: int
+    steps: int
+    loss: float
+    rate: float
+    grad_norm: float
+    seconds_left: float
+
+
+OnStep = Callable[[StepReport], None]
+
+
+def train(
+    model: Transformer,
+    next_batch: NextBatch,
+    config: TrainingConfig,
+    *,
+    checkpoint: Path | None = None,
+    on_step: OnStep = lambda _report: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> list[float]:
+    """Train; go on from `checkpoint` if that file exists, and keep it up to date.
+
+    Shapes:  see Batch -> the loss of every step from the first, also of those before a resumption
+    Raises:  Cancelled between steps, after saving; ConfigError if the checkpoint is of another training
+    Source:  AdamW: Loshchilov and Hutter 2019; warm-up: Vaswani et al. 2017, §5.3; cosine: Loshchilov and Hutter 2017;
+             clipping: Pascanu et al. 2013
+    """
+    optimizer = _optimizer(model, config)
+    losses = load_state(checkpoint, model, optimizer, config.seed) if checkpoint and checkpoint.exists() else []
+    started, first = time.perf_counter(), len(losses)
+    model.train()
+    for step in range(first, config.steps):
+        if should_stop():
+            _save(checkpoint, model, optimizer, losses, config.seed)
+            raise Cancelled(f"training was stopped after {step} of {config.steps} steps")
+        torch.manual_seed(config.seed * config.steps + step)  # for dropout: the same in a resumed training
+        rate = learning_rate(step, config)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        loss = sum(_add_gradient(model, next_batch(step, part), config) for part in range(config.accumulation))
+        norm = float(nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm))
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        losses.append(loss)
+        left = (time.perf_counter() - started) / (step + 1 - first) * (config.steps - step - 1)
+        on_step(StepReport(step, config.steps, loss, rate, norm, left))
+        if (step + 1) % config.save_every == 0 or step + 1 == config.steps:
+            _save(checkpoint, model, optimizer, losses, config.seed)
+    model.eval()
+    return losses
+
+
+def learning_rate(step: int, config: TrainingConfig) -> float:
+    """Rise in a line to the highest rate, then fall along half a cosine.
+
+    Values:  rate / warmup_steps at step 0, rate at the end of the warm-up, rate · final_share at the last step
+    Source:  Vaswani et al. 2017, §5.3; Loshchilov and Hutter 2017, eq. 5
+    """
+    if step < config.warmup_steps:
+        return config.rate * (step + 1) / config.warmup_steps
+    way = (step - config.warmup_steps) / max(1, config.steps - 1 - config.warmup_steps)  # 0 … 1
+    share = config.final_share + (1 - config.final_share) * 0.5 * (1 + math.cos(math.pi * way))
+    return config.rate * share
+
+
+def batch_loss(model: Transformer, batch: Batch) -> Tensor:
+    """Measure how badly the model predicts the targets: the mean of −ln of what it gives them.
+
+    Shapes:  see Batch -> (), nats; 0 where no target counts
+    """
+    logits = model(batch.ids, batch.target_ids, is_token=batch.is_token, attend=fused_attention)
+    return cross_entropy(logits.flatten(0, 1).float(), batch.targets.flatten(), ignore_index=NOT_COUNTED)
+
+
+def _add_gradient(model: Transformer, batch: Batch, config: TrainingConfig) -> float:
+    # this batch's share of the step's loss; its gradient is added to those of the batches before
+    device = next(model.parameters()).device
+    use = config.mixed and device.type == "cuda" and torch.cuda.is_bf16_supported()
+    with torch.autocast(device.type, dtype=torch.bfloat16, enabled=use):
+        loss = batch_loss(model, _on_device(batch, device)) / config.accumulation
+    loss.backward()
+    return float(loss.detach())
+
+
+def _on_device(batch: Batch, device: torch.device) -> Batch:
+    def move(tensor: Tensor | None) -> Tensor | None:
+        return None if tensor is None else tensor.to(device)
+
+    return Batch(batch.ids.to(device), batch.targets.to(device), move(batch.target_ids), move(batch.is_token))
+
+
+def _optimizer(model: Transformer, config: TrainingConfig) -> torch.optim.AdamW:
+    # decay pulls matrices towards 0; a norm's scale or a token's vector has nothing to gain from that
+    decayed: list[nn.Parameter] = []
+    others: list[nn.Parameter] = []
+    for module in model.modules():
+        for parameter in module.parameters(recurse=False):
+            (decayed if isinstance(module, nn.Linear) and parameter.dim() == 2 else others).append(parameter)
+    tied = {id(parameter) for parameter in others}
+    groups = [
+        {"params": [p for p in decayed if id(p) not in tied], "weight_decay": config.weight_decay},
+        {"params": list({id(p): p for p in others}.values()), "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=config.rate, betas=config.betas)
+
+
+def _save(path: Path | None, model: Transformer, optimizer: torch.optim.AdamW, losses: list[float], seed: int) -> None:
+    if path is not None:
+        save_state(path, TrainingState(model, optimizer, losses, seed))
