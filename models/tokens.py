@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Literal
+from typing import Literal, TypeVar
 
 import regex
 from tokenizers import Encoding
@@ -24,6 +24,7 @@ from models.errors import ConfigError, EngineError, UnsupportedModel
 
 Span = tuple[int, int]  # half-open [start, stop), in characters of the text unless said otherwise
 Cut = Literal["cut_head", "cut_tail"]
+T = TypeVar("T")
 
 MAX_GROUP = (
     32  # characters that pieces may share; real ones have up to about ten code points (an emoji family has seven)
@@ -51,9 +52,11 @@ class Token:
     piece   the vocabulary's spelling, e.g. "Ġcat", "##s", "<0xE5>"
     text    the user's characters, with spaces; the piece for special tokens; "" for a space that the tokenizer added
     special added by the tokenizer, not in the text: start == end. A "[SEP]" that the user typed is an ordinary token
-    word    number of the word it belongs to, as the tokenizer split the text; None for special tokens
+    word    number of the word it belongs to, as the tokenizer split the text; None for special tokens and where a
+            model wrote the text
     part    1 … parts: which of the pieces that share `text`
     bytes   the piece's own bytes ("E5 8C") where parts > 1 and they are known, else None
+    segment 1 if it belongs to the second text of a pair: its offsets then refer to that text
     """
 
     index: int
@@ -67,39 +70,79 @@ class Token:
     part: int
     parts: int
     bytes: str | None
+    segment: int = 0
+
+    def at(self, index: int) -> Token:
+        """The same token at another place of the sequence."""
+        return replace(self, index=index)
 
 
-def tokens_from_text(tokenizer: PreTrainedTokenizerBase, text: str, *, add_special_tokens: bool = True) -> list[Token]:
+@dataclass(frozen=True)
+class Pieces:
+    """Consecutive tokens of one text, before their labels are known. `own_bytes` as `bytes_of_pieces` gives them."""
+
+    indices: Sequence[int]
+    ids: Sequence[int]
+    pieces: Sequence[str]
+    words: Sequence[int | None]
+    specials: Sequence[bool]
+    own_bytes: Sequence[bytes | None]
+    segment: int = 0
+
+
+def tokens_from_text(
+    tokenizer: PreTrainedTokenizerBase, text: str, *, text_pair: str | None = None, add_special_tokens: bool = True
+) -> list[Token]:
     """All tokens of the text, never truncated or padded, in order, with offsets inside the text.
+
+    With a second text its tokens follow, as the tokenizer builds pairs: segment 1, offsets inside the second text.
+    Special tokens are of the segment that the tokenizer gives them.
 
     Raises:  TextNotEncodable for lone surrogates, UnsupportedModel for tokenizers that give no offsets
     """
     _require_encodable(text)
-    encoding = _encode(tokenizer, text, add_special_tokens)
-    ids, pieces, words = encoding.ids, encoding.tokens, encoding.word_ids  # each access builds a new list
+    if text_pair is not None:
+        _require_encodable(text_pair)
+    encoding = _encode(tokenizer, text, text_pair, add_special_tokens)
+    ids, pieces, words, offsets = encoding.ids, encoding.tokens, encoding.word_ids, encoding.offsets  # each a new list
     specials = [bool(flag) for flag in encoding.special_tokens_mask]
-    own_bytes = _bytes_of_pieces(tokenizer, pieces)
-    spans = _spans(text, pieces, encoding.offsets, specials, own_bytes)
+    own_bytes = bytes_of_pieces(tokenizer, pieces)
+    segments = _segments(encoding, specials) if text_pair is not None else [0] * len(ids)
     tokens: list[Token] = []
-    for group in _groups(spans, specials, _character_starts(text)):
+    for segment, cut_from in enumerate((text, text_pair)):
+        at = [i for i, own in enumerate(segments) if own == segment]
+        if cut_from is None or not at:
+            continue
+        these = Pieces(
+            at, _of(ids, at), _of(pieces, at), _of(words, at), _of(specials, at), _of(own_bytes, at), segment
+        )
+        tokens += labelled(cut_from, these, _spans(cut_from, these, _of(offsets, at)))
+    return sorted(tokens, key=lambda token: token.index)
+
+
+def labelled(text: str, these: Pieces, spans: Sequence[Span]) -> list[Token]:
+    """The tokens with their labels: those that share a character of the text share its span."""
+    tokens: list[Token] = []
+    for group in _groups(spans, these.specials, _character_starts(text)):
         start, end = spans[group[0]][0], max(spans[i][1] for i in group)
         for part, i in enumerate(group, start=1):
-            own = own_bytes[i]
+            own = these.own_bytes[i]
             if own is None and spans[i] != (start, end):
                 own = text[slice(*spans[i])].encode()
             tokens.append(
                 Token(
-                    index=i,
-                    id=ids[i],
-                    piece=pieces[i],
-                    text=pieces[i] if specials[i] else text[start:end],
+                    index=these.indices[i],
+                    id=these.ids[i],
+                    piece=these.pieces[i],
+                    text=these.pieces[i] if these.specials[i] else text[start:end],
                     start=start,
                     end=end,
-                    special=specials[i],
-                    word=words[i],
+                    special=these.specials[i],
+                    word=these.words[i],
                     part=part,
                     parts=len(group),
                     bytes=own.hex(" ").upper() if own and len(group) > 1 else None,
+                    segment=these.segment,
                 )
             )
     return tokens
@@ -138,8 +181,8 @@ def _require_encodable(text: str) -> None:
         raise TextNotEncodable(error.start) from None
 
 
-def _encode(tokenizer: PreTrainedTokenizerBase, text: str, add_special_tokens: bool) -> Encoding:
-    """The `tokenizers.Encoding` of the text, whole.
+def _encode(tokenizer: PreTrainedTokenizerBase, text: str, text_pair: str | None, add_special_tokens: bool) -> Encoding:
+    """The `tokenizers.Encoding` of the text or pair, whole.
 
     Many checkpoints ship a tokenizer that truncates and pads (MiniLM's to 128): both are switched off in each call.
     """
@@ -147,9 +190,21 @@ def _encode(tokenizer: PreTrainedTokenizerBase, text: str, add_special_tokens: b
         raise UnsupportedModel(
             "this model's tokenizer gives no character offsets, so its tokens cannot be tied to the text"
         )
-    encoded = tokenizer(text, add_special_tokens=add_special_tokens, truncation=False, padding=False, verbose=False)
+    encoded = tokenizer(
+        text, text_pair, add_special_tokens=add_special_tokens, truncation=False, padding=False, verbose=False
+    )
     encoding: Encoding = encoded.encodings[0]
     return encoding
+
+
+def _of(values: Sequence[T], at: Sequence[int]) -> list[T]:
+    return [values[i] for i in at]
+
+
+def _segments(encoding: Encoding, specials: Sequence[bool]) -> list[int]:
+    """Which text of a pair each token belongs to; for special tokens, the type that the tokenizer gives them."""
+    owners = zip(specials, encoding.type_ids, encoding.sequence_ids, strict=True)
+    return [int(kind if special or sequence is None else sequence) for special, kind, sequence in owners]
 
 
 def _byte_alphabet() -> dict[str, int]:
@@ -162,7 +217,7 @@ def _byte_alphabet() -> dict[str, int]:
 _ALPHABET = _byte_alphabet()
 
 
-def _bytes_of_pieces(tokenizer: PreTrainedTokenizerBase, pieces: Sequence[str]) -> list[bytes | None]:
+def bytes_of_pieces(tokenizer: PreTrainedTokenizerBase, pieces: Sequence[str]) -> list[bytes | None]:
     """Each piece's own bytes, None where its spelling does not say.
 
     Known for tokenizers whose decoder is byte-level (pieces are written in GPT-2's byte alphabet, added tokens in plain
@@ -184,19 +239,14 @@ def _bytes_of_pieces(tokenizer: PreTrainedTokenizerBase, pieces: Sequence[str]) 
     return found
 
 
-def _spans(
-    text: str,
-    pieces: Sequence[str],
-    offsets: Sequence[Span],
-    specials: Sequence[bool],
-    own_bytes: Sequence[bytes | None],
-) -> list[Span]:
+def _spans(text: str, these: Pieces, offsets: Sequence[Span]) -> list[Span]:
     """Each token's span, inside the text; empty for special tokens, which stand after the token before them.
 
     The pieces' bytes decide where they spell the text exactly (reported offsets may leave out spaces: RoBERTa, BART),
     otherwise the tokenizer's offsets.
     """
-    spans = _spans_by_bytes(text, specials, own_bytes) or _clamped(len(text), pieces, offsets, specials)
+    specials = these.specials
+    spans = spans_by_bytes(text, specials, these.own_bytes) or _clamped(len(text), these.pieces, offsets, specials)
     position = 0
     for i, special in enumerate(specials):
         if special:
@@ -205,7 +255,7 @@ def _spans(
     return spans
 
 
-def _spans_by_bytes(text: str, specials: Sequence[bool], own_bytes: Sequence[bytes | None]) -> list[Span] | None:
+def spans_by_bytes(text: str, specials: Sequence[bool], own_bytes: Sequence[bytes | None]) -> list[Span] | None:
     """Spans in characters if the pieces' bytes, one after another, are the text; None if not."""
     data = text.encode()
     byte_starts = list(accumulate((len(character.encode()) for character in text), initial=0))
