@@ -92,7 +92,7 @@ def read_checkpoint(folder: Path, *, within: Path) -> Checkpoint:
         settings = _read_json(folder / "config.json")
         if "auto_map" in settings or "auto_map" in _read_json(folder / "tokenizer_config.json", default={}):
             raise UnusableCheckpoint("it needs Python code that comes with the checkpoint, which is never run")
-        weights = _weight_files(folder)
+        weights = weight_files(folder)
         headers = {file.name: _header(file) for file in weights}
         if not any((folder / name).is_file() for name in TOKENIZERS):
             raise IncompleteCheckpoint("it has no tokenizer")
@@ -158,8 +158,8 @@ def _read_json(path: Path, default: dict[str, Any] | None = None) -> dict[str, A
     return content
 
 
-def _weight_files(folder: Path) -> list[Path]:
-    """The safetensors files that make up the weights, all present."""
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files that make up the weights, all present. Raises UnusableCheckpoint."""
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if (folder / INDEX).is_file():

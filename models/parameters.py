@@ -5,7 +5,7 @@ This module knows nothing of where the weights come from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -23,23 +23,32 @@ def copy_parameters(model: nn.Module, given: Mapping[str, Tensor]) -> None:
     Raises:  ConfigError that lists missing and unexpected names and wrong shapes; the model is then as it was
     """
     wanted = dict(model.named_parameters())
+    check_fit({name: parameter.shape for name, parameter in wanted.items()}, given)
+    with torch.no_grad():
+        for name, tensor in given.items():
+            wanted[name].copy_(tensor)
+
+
+def check_fit(wanted: Mapping[str, Sequence[int]], given: Mapping[str, Tensor]) -> None:
+    """Compare names and shapes.
+
+    Shapes:  each of `given` as `wanted` says
+    Raises:  ConfigError that lists missing and unexpected names and wrong shapes
+    """
     problems = []
     if missing := sorted(wanted.keys() - given.keys()):
         problems.append(f"missing: {listed(missing)}")
     if unexpected := sorted(given.keys() - wanted.keys()):
         problems.append(f"unexpected: {listed(unexpected)}")
     wrong = [
-        f"{name} should be {tuple(wanted[name].shape)}, is {tuple(tensor.shape)}"
+        f"{name} should be {tuple(wanted[name])}, is {tuple(tensor.shape)}"
         for name, tensor in sorted(given.items())
-        if name in wanted and wanted[name].shape != tensor.shape
+        if name in wanted and tuple(wanted[name]) != tuple(tensor.shape)
     ]
     if wrong:
         problems.append(f"wrong shapes: {listed(wrong)}")
     if problems:
         raise ConfigError(f"these weights do not fit the model; {'; '.join(problems)}")
-    with torch.no_grad():
-        for name, tensor in given.items():
-            wanted[name].copy_(tensor)
 
 
 def listed(names: list[str]) -> str:
