@@ -82,6 +82,7 @@ def write_shipped(folder: Path, recipe: Recipe, prepared: Prepared, model: Trans
         },
         "figures": dict(prepared.evaluate(model)),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        **prepared.extra_card,
     }
     (folder / "card.json").write_text(_json(card), "utf-8")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,16 @@ from models.transformer_config import TransformerConfig
 class Prepared:
     """A recipe with its data at hand.
 
-    data      which texts, how many, under which licence: goes into the model's card
-    evaluate  figures of a trained model, JSON-ready: goes into the model's card
+    data        which texts, how many, under which licence: goes into the model's card
+    evaluate    figures of a trained model, JSON-ready: goes into the model's card
+    extra_card  what else the card says, at its top level: what is needed to run the model
     """
 
     tokenizer: Tokenizer
     next_batch: NextBatch
     data: Mapping[str, Any]
     evaluate: Callable[[Transformer], Mapping[str, Any]]
+    extra_card: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
