@@ -17,7 +17,10 @@ function readIndex(text) {
 
 const oneOf = (text, choices) => (choices.includes(text) ? text : choices[0]);
 
-/** `#run=…&site=…` for a run and a view; what has its usual value is left out. `withText` adds {text, model, special, truncate}. */
+/**
+ * `#run=…&site=…` for a run and a view; what has its usual value is left out.
+ * `withText` adds {text, pair, target, model, implementation, special, truncate}.
+ */
 export function formatAddress(runId, view, withText = null) {
   if (!runId) return '';
   const fields = {
@@ -34,20 +37,26 @@ export function formatAddress(runId, view, withText = null) {
     model: withText?.model,
     special: withText?.special === false ? 0 : null,
     truncate: CUTS.includes(withText?.truncate) ? withText.truncate : null,
+    implementation: withText?.implementation,
     text: withText?.text,
+    pair: withText?.pair || null,
+    target: withText?.target || null,
   };
   const given = Object.entries(fields).filter(([, value]) => value !== null && value !== undefined);
   return `#${new URLSearchParams(given)}`;
 }
 
-/** {run, view, text, model, special, truncate} of a fragment; ill-formed fields get their usual value, nothing throws. */
+/** {run, view} and what `withText` had of a fragment; ill-formed fields get their usual value, nothing throws. */
 export function parseAddress(fragment) {
   const fields = new URLSearchParams(fragment.replace(/^#/, ''));
   const token = fields.get('token');
   return {
     run: fields.get('run') || null,
     text: fields.get('text'),
+    pair: fields.get('pair') ?? '',
+    target: fields.get('target') ?? '',
     model: fields.get('model'),
+    implementation: fields.get('implementation'),
     special: fields.get('special') !== '0',
     truncate: oneOf(fields.get('truncate'), ['error', ...CUTS]),
     view: {
@@ -64,8 +73,10 @@ export function parseAddress(fragment) {
   };
 }
 
-/** Whether a text is short enough to travel in a link. */
-export const fitsLink = (text) => text !== null && text.length > 0 && Array.from(text).length <= LONGEST_TEXT;
+/** Whether {text, pair, target} are known, and short enough together to travel in a link. */
+export function fitsLink({ text, pair, target }) {
+  return Boolean(text) && pair !== null && target !== null && Array.from(text + pair + target).length <= LONGEST_TEXT;
+}
 
 /** A view whose indices all exist in this site; what does not exist gets its usual value. */
 export function clampView(view, site) {

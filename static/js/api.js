@@ -58,6 +58,7 @@ export const tokenize = (request, signal) => json('/api/tokenize', { method: 'PO
 export const getRun = (id, signal) => json(at(id), { signal });
 export const deleteRun = (id) => ask(at(id), { method: 'DELETE' });
 export const compareWholePass = (id, signal) => json(at(id, '/check'), { method: 'POST', body: {}, signal });
+export const compareStages = (id, signal) => json(at(id, '/stages'), { method: 'POST', body: {}, signal });
 export const startDownload = (id) => ask(`/api/models/${encodeURIComponent(id)}/download`, { method: 'POST', body: {} });
 
 /** Asks for a run and answers at once with its summary, finished or not. */

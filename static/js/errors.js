@@ -9,7 +9,8 @@ export function errorText(error) {
   const details = Object.fromEntries(
     Object.entries(error.details ?? {}).filter(([, value]) => ['string', 'number'].includes(typeof value)).map(([key, value]) => [key, shown(value)]),
   );
-  const key = `error.${error.code}`;
+  const ofField = `error.${error.code}.${error.details?.field}`;
+  const key = has(ofField) ? ofField : `error.${error.code}`;
   if (!has(key)) return error.message || t('error.unknown');
   const text = t(key, details);
   return /\{\w+\}/.test(text) ? error.message || t('error.unknown') : text;

@@ -4,6 +4,7 @@ import { getMessages } from './api.js';
 import { controlAddress } from './controllers/address.js';
 import { controlCount } from './controllers/count.js';
 import { controlDraft } from './controllers/draft.js';
+import { controlFirst } from './controllers/first.js';
 import { controlKeyboard } from './controllers/keyboard.js';
 import { controlLines } from './controllers/lines.js';
 import { controlModels } from './controllers/models.js';
@@ -16,6 +17,7 @@ import { setMessages } from './i18n.js';
 import { createStore } from './store.js';
 import { mountBar } from './views/bar.js';
 import { mountCompose } from './views/compose.js';
+import { mountFields } from './views/fields.js';
 import { mountHeadTools } from './views/head-tools.js';
 import { mountHelp } from './views/help.js';
 import { mountLegend } from './views/legend.js';
@@ -24,12 +26,13 @@ import { mountModels } from './views/models.js';
 import { mountOverview } from './views/overview.js';
 import { mountOverviewState } from './views/overview-state.js';
 import { mountReadout } from './views/readout.js';
+import { mountSites } from './views/sites.js';
 import { mountStrip } from './views/strip.js';
 import { mountTopWeights } from './views/top-weights.js';
 import { mountTrust } from './views/trust.js';
 
 const VIEWS = [
-  mountBar, mountCompose, mountModels, mountStrip, mountTrust, mountOverview, mountOverviewState,
+  mountBar, mountCompose, mountFields, mountModels, mountSites, mountStrip, mountTrust, mountOverview, mountOverviewState,
   mountHeadTools, mountLegend, mountMap, mountReadout, mountTopWeights, mountHelp,
 ];
 
@@ -45,5 +48,6 @@ controlPictures(store);
 controlWindows(store);
 controlLines(store);
 controlAddress(store);
+controlFirst(store, { src: ref(document, 'examples').querySelector('[data-src]').dataset.src });
 controlModels(store);
 controlKeyboard(store, { focusText: () => ref(document, 'text').focus() });

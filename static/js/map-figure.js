@@ -25,12 +25,12 @@ function axis(range, pixels, tokens, ink) {
 
 /** Letters of the longest label down and across, so that the margins fit. On so few pixels labels may carry positions too. */
 export function longestLabels(tokens, rows, cols, pixels) {
-  const longest = (range) => {
+  const longest = (range, list) => {
     const skips = (range[1] - range[0]) * LABEL_ROOM > pixels;
-    const label = tokens.slice(...range).reduce((most, token) => Math.max(most, labelWidth(token)), 2);
+    const label = list.slice(...range).reduce((most, token) => Math.max(most, labelWidth(token)), 2);
     return label + (skips ? String(range[1]).length + 1 : 0);
   };
-  return { rows: longest(rows), cols: longest(cols) };
+  return { rows: longest(rows, tokens.rows), cols: longest(cols, tokens.cols) };
 }
 
 /** Plotly's trace for a window. */
@@ -47,8 +47,8 @@ function axisNames({ query, key }, ink) {
   return [{ ...name, text: query, x: 0, xanchor: 'right', xshift: -2 }, { ...name, text: key, x: 1, xanchor: 'right' }];
 }
 
-/** Plotly's layout for a place, with labels of `queries` down and `keys` across; `names` are the axes' own {query, key}. */
-export function layoutOf(place, size, queries, keys, names, ink) {
+/** Plotly's layout for a place, with labels of `tokens.rows` down and `tokens.cols` across; `names` are the axes' own. */
+export function layoutOf(place, size, tokens, names, ink) {
   const { margin, rows, cols } = place;
   return {
     width: size.width, height: size.height, autosize: false,
@@ -57,7 +57,7 @@ export function layoutOf(place, size, queries, keys, names, ink) {
     },
     paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', dragmode: false, hovermode: false, showlegend: false,
     font: { family: ink.font, color: ink.strong }, annotations: axisNames(names, ink),
-    xaxis: { ...axis(cols, place.width, keys, ink), range: [cols[0] - 0.5, cols[1] - 0.5], tickangle: -60, side: 'bottom' },
-    yaxis: { ...axis(rows, place.height, queries, ink), range: [rows[1] - 0.5, rows[0] - 0.5] },
+    xaxis: { ...axis(cols, place.width, tokens.cols, ink), range: [cols[0] - 0.5, cols[1] - 0.5], tickangle: -60, side: 'bottom' },
+    yaxis: { ...axis(rows, place.height, tokens.rows, ink), range: [rows[1] - 0.5, rows[0] - 0.5] },
   };
 }

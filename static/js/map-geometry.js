@@ -5,6 +5,8 @@ const TOP = 18; // the axes' names
 const LEAST_LEFT = 52; // the name of the rows
 const LETTER = 6.4; // px of a label's letter, on average
 const SLANT = 0.87; // sin 60°, the slant of the labels below
+const READABLE = 18; // px of a cell's side up to which the cells of a long, thin matrix are stretched
+const STRETCH = 3; // and at most so many times as long as wide
 
 /** Room for labels of so many letters beside and below. */
 function marginFor({ rows, cols }) {
@@ -14,15 +16,19 @@ function marginFor({ rows, cols }) {
   };
 }
 
-/** The plot's rectangle in a figure of this size, for these ranges and labels of so many letters: cells are square. */
+/** A cell's side along the axis that has room to spare: as the other one, stretched in reason where that is small. */
+const stretched = (cell, room) => Math.max(cell, Math.min(room, READABLE, cell * STRETCH));
+
+/** The plot's rectangle in a figure of this size, for these ranges and labels of so many letters. Squares have square cells. */
 export function placeMap({ width, height }, rows, cols, letters) {
   const margin = marginFor(letters);
   const down = rows[1] - rows[0];
   const across = cols[1] - cols[0];
-  const cell = Math.max(0.02, Math.min((width - margin.left - margin.right) / across, (height - margin.top - margin.bottom) / down));
-  return {
-    margin, rows, cols, cell, left: margin.left, top: margin.top, width: Math.floor(cell * across), height: Math.floor(cell * down),
-  };
+  const most = { width: (width - margin.left - margin.right) / across, height: (height - margin.top - margin.bottom) / down };
+  const cell = Math.max(0.02, Math.min(most.width, most.height));
+  const wide = across === down ? cell : stretched(cell, most.width);
+  const high = across === down ? cell : stretched(cell, most.height);
+  return { margin, rows, cols, left: margin.left, top: margin.top, width: Math.floor(wide * across), height: Math.floor(high * down) };
 }
 
 /** The cell {row, col} at a point of the figure; outside it is null, or the nearest one if wanted. */

@@ -36,17 +36,18 @@ function hiddenCells(mask, site, rows, columns) {
 /** Paints all thumbnails into `image` (RGBA). `hatch` and `ground` are [r, g, b] for masked cells. */
 function paintThumbnails(image, { shape, cells }, site, layout, ratio, { table, hatch, ground, mean }) {
   const [layers, heads, rows, columns] = shape;
-  const side = Math.round(layout.thumb * ratio);
-  const down = ranges(side, rows);
-  const across = ranges(side, columns);
+  const high = Math.round(layout.thumb.height * ratio);
+  const wide = Math.round(layout.thumb.width * ratio);
+  const down = ranges(high, rows);
+  const across = ranges(wide, columns);
   for (let layer = 0; layer < layers; layer += 1) {
     const hidden = hiddenCells(site.masks[layer], site, rows, columns);
-    const y0 = Math.round((layout.top + layer * layout.pitch) * ratio);
+    const y0 = Math.round((layout.top + layer * layout.pitch.y) * ratio);
     for (let head = 0; head < heads; head += 1) {
-      const x0 = Math.round((layout.left + head * layout.pitch) * ratio);
+      const x0 = Math.round((layout.left + head * layout.pitch.x) * ratio);
       const start = (layer * heads + head) * rows * columns;
-      for (let y = 0; y < side; y += 1) {
-        for (let x = 0; x < side; x += 1) {
+      for (let y = 0; y < high; y += 1) {
+        for (let x = 0; x < wide; x += 1) {
           const byte = reduceBlock(cells, start, columns, down[y], across[x], hidden, mean);
           const colour = byte >= 0 ? table[byte] : (x + y) % 4 === 0 ? hatch : ground;
           const at = ((y0 + y) * image.width + x0 + x) * 4;
@@ -66,26 +67,27 @@ function paintNumbers(context, layout, ink) {
   context.textBaseline = 'middle';
   context.textAlign = 'right';
   for (let layer = 0; layer < layout.layers; layer += 1) {
-    context.fillText(String(layer), layout.left - 7, layout.top + layer * layout.pitch + layout.thumb / 2 + 0.5);
+    context.fillText(String(layer), layout.left - 7, layout.top + layer * layout.pitch.y + layout.thumb.height / 2 + 0.5);
   }
   context.textAlign = 'center';
   for (let head = 0; head < layout.heads; head += 1) {
-    context.fillText(String(head), layout.left + head * layout.pitch + layout.thumb / 2, layout.top / 2 - 1);
+    context.fillText(String(head), layout.left + head * layout.pitch.x + layout.thumb.width / 2, layout.top / 2 - 1);
   }
 }
 
 /** `reach`: per layer {mean, uniform} in tokens; the widest of all fills the bar's room. */
 function paintReach(context, layout, reach, ink) {
   const largest = Math.max(...reach.flatMap(({ mean, uniform }) => [mean ?? 0, uniform ?? 0]), 1e-9) * 1.04;
-  const thickness = Math.max(4, Math.round(layout.thumb * 0.32));
+  const thickness = Math.min(12, Math.max(4, Math.round(layout.thumb.height * 0.32)));
+  const mark = Math.min(layout.thumb.height - 2, thickness * 2.6);
   reach.forEach(({ mean, uniform }, layer) => {
     if (mean === null) return;
-    const middle = layout.top + layer * layout.pitch + layout.thumb / 2;
+    const middle = layout.top + layer * layout.pitch.y + layout.thumb.height / 2;
     context.fillStyle = ink.bar;
     context.fillRect(layout.reachLeft, Math.round(middle - thickness / 2), Math.max(1, (mean / largest) * layout.reachWidth), thickness);
     context.fillStyle = ink.strong;
     const tick = layout.reachLeft + (uniform / largest) * layout.reachWidth;
-    context.fillRect(Math.round(tick) - 0.5, Math.round(middle - layout.thumb / 2) + 1, 1.5, layout.thumb - 2);
+    context.fillRect(Math.round(tick) - 0.5, Math.round(middle - mark / 2), 1.5, mark);
   });
 }
 

@@ -1,15 +1,13 @@
 /** Questions about the state that several modules ask. Pure; knows nothing of the page. */
 
-import { textOfTokens } from './text.js';
-
 /** The finished run's summary, or null. */
 export function finished(state) {
   return state.run.phase === 'done' ? state.run.summary : null;
 }
 
-/** Tokens of the run that is shown; empty while there is none. */
-export function runTokens(state) {
-  return state.run.summary?.tokens?.source ?? [];
+/** Tokens of one side of the run that is shown, 'source' or 'target'; empty while there is none. */
+export function tokensOf(state, side) {
+  return state.run.summary?.tokens?.[side] ?? [];
 }
 
 /** The site that is shown, with its masks and steps; null before a run. */
@@ -17,6 +15,25 @@ export function siteOf(state) {
   const sites = state.run.summary?.sites ?? [];
   return sites.find((site) => site.site === state.view.site) ?? sites[0] ?? null;
 }
+
+/** Which side's tokens the rows and the columns of a site are: 'source' or 'target', as {rows, cols}. */
+export function sidesOf(site, hasTarget) {
+  if (site === 'decoder.cross') return { rows: 'target', cols: 'source' };
+  const side = site === 'decoder.self' && hasTarget ? 'target' : 'source';
+  return { rows: side, cols: side };
+}
+
+/** The sides of the shown site's rows and columns. */
+export const shownSides = (state) => sidesOf(siteOf(state)?.site, tokensOf(state, 'target').length > 0);
+
+/** The tokens of the shown site's rows and columns: {rows, cols}. */
+export function axesOf(state) {
+  const { rows, cols } = shownSides(state);
+  return { rows: tokensOf(state, rows), cols: tokensOf(state, cols) };
+}
+
+/** Whether rows and columns of the shown site are different texts. */
+export const isCross = (state) => shownSides(state).rows !== shownSides(state).cols;
 
 /** Layer and head on the screen: the previewed one, else the chosen one. Each is a number, 'mean' or 'max'. */
 export function shownHead(state) {
@@ -44,15 +61,17 @@ export function mapKey(state) {
   return [headKey(state), rows.join(':'), cols.join(':')].join('|');
 }
 
-/** The token whose row or column is on the strip: the hovered one, else the chosen one; null for none. */
+/** The token whose row or column is on the strips, {index, dir}: the hovered one, else the chosen one; null for none. */
 export function shownToken(state) {
-  return state.hoverToken ?? state.view.token;
+  const { token, dir } = state.view;
+  return state.hoverToken ?? (token === null ? null : { index: token, dir });
 }
 
 /** What identifies the strip's colouring. */
 export function lineKey(state) {
   const { layer, head } = shownHead(state);
-  return [state.run.id, siteOf(state)?.site, layer, head, shownToken(state), state.view.dir].join('|');
+  const { index, dir } = shownToken(state) ?? {};
+  return [state.run.id, siteOf(state)?.site, layer, head, index, dir].join('|');
 }
 
 /** The mask of one layer in words; null where layers are mixed and differ. */
@@ -66,16 +85,6 @@ export function maskOf(site, layer) {
 /** The model chosen for the next run; null while none is known. */
 export function chosenModel(state) {
   return state.models.list.find((model) => model.id === state.modelId) ?? null;
-}
-
-/** What of the form is no longer what the shown picture was made of: 'text', 'model', 'options'; null when all is. */
-export function changedSince(state) {
-  const summary = finished(state);
-  if (!summary || state.modelId === null) return null;
-  const known = state.run.text ?? (state.text ? textOfTokens(summary) : null);
-  if (known !== null && known !== state.text) return 'text';
-  if (summary.model.id !== state.modelId) return 'model';
-  return summary.options.add_special_tokens === state.addSpecial ? null : 'options';
 }
 
 /** Whether work is going on for the run that was asked for. */

@@ -3,15 +3,24 @@
  * controllers answer intentions. It knows neither what a state means nor who listens.
  */
 
+/** No run. `text`, `pair` and `target` are what it was asked for; `text` is null while that is not known. */
+export const NO_RUN = Object.freeze({
+  phase: 'empty', id: null, summary: null, progress: null, error: null, text: null, pair: '', target: '',
+  first: false, checking: false, sending: false, refusal: null,
+});
+
 /** What the page knows when it opens. */
 export const INITIAL = Object.freeze({
   models: { status: 'loading', list: [], error: null },
   modelId: null,
   text: '',
+  pair: '',
+  target: '',
   addSpecial: true,
+  implementation: null,
   truncate: 'error',
   count: { status: 'idle', count: null, limit: null, over: false, error: null },
-  run: { phase: 'empty', id: null, summary: null, progress: null, error: null, text: null, checking: false, sending: false, refusal: null },
+  run: NO_RUN,
   overview: { status: 'none', pool: null, shape: null, cells: null, error: null },
   heads: { status: 'none', list: [] },
   view: { site: null, layer: 0, head: 0, token: null, dir: 'row', rows: null, cols: null, pool: 'max', scale: 'sqrt' },

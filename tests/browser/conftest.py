@@ -21,7 +21,7 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Error, Page, Request, sync_playwright
 
-from tests.browser.screen import Screen
+from tests.browser.screen import WAITING, Screen
 
 ROOT = Path(__file__).parents[2]
 FLAGS = (
@@ -183,7 +183,7 @@ def open_screen(browser: Browser, usual: BrowserContext) -> Iterator[OpenScreen]
     opened: list[Screen] = []
     own: list[BrowserContext] = []
 
-    def open_one(base: str, fragment: str = "", *, lang: str = "en", **options: Any) -> Screen:
+    def open_one(base: str, fragment: str = WAITING, *, lang: str = "en", **options: Any) -> Screen:
         context = usual
         if options:
             context = new_context(browser, **options)

@@ -15,6 +15,7 @@ RUN_S = 60.0
 SETTLE_S = 20.0
 # The same weight from windows of other sizes: float32 products of other shapes are summed in another order.
 WINDOW_ROUNDING = 1e-5
+WAITING = "#-"  # any fragment: the page runs an example only where the address asks for nothing
 JS_S = 10.0  # an evaluation's own limit: Playwright's does not end a promise that never settles
 
 
@@ -40,8 +41,8 @@ class Screen:
 
     # --- moving about -------------------------------------------------------------------------------------------------
 
-    def goto(self, fragment: str = "", lang: str = "en") -> None:
-        """Opens the page and waits until the models are known."""
+    def goto(self, fragment: str = WAITING, lang: str = "en") -> None:
+        """Opens the page, by itself without a run, and waits until the models are known."""
         self.page.goto(f"{self.base}/?lang={lang}{fragment}")
         expect(self.part("model-button").locator(".model-name")).not_to_have_class("model-name quiet")
 

@@ -1,10 +1,10 @@
 /**
  * Keeps the address's fragment and the view equal: writes it when the view changes, reads it on load and when it changes.
- * Answers `copy-link`. Runs make history entries, views do not.
+ * Answers `copy-link`. Runs make history entries; views do not, nor does a run that nobody asked for.
  */
 
 import { clampView, fitsLink, formatAddress, parseAddress } from '../address.js';
-import { siteOf } from '../select.js';
+import { inputsOfRun } from '../inputs.js';
 
 /** Reads the address once, then follows both sides. */
 export function controlAddress(store) {
@@ -14,13 +14,17 @@ export function controlAddress(store) {
     if (location.hash === written && store.state.run.id !== null) return;
     written = location.hash;
     const address = parseAddress(location.hash);
-    if (address.text !== null) store.set({ text: address.text, addSpecial: address.special, truncate: address.truncate });
+    if (address.text !== null) {
+      const { text, pair, target, implementation, truncate } = address;
+      store.set({ text, pair, target, implementation, truncate, addSpecial: address.special });
+    }
     if (address.model !== null) store.set({ modelId: address.model });
     if (address.run === null) {
       if (store.state.run.id !== null) store.emit('close');
     } else if (address.run === store.state.run.id) {
-      const site = siteOf(store.state);
-      store.set({ view: site ? clampView(address.view, site) : address.view, preview: null });
+      const sites = store.state.run.summary?.sites ?? [];
+      const site = sites.find((one) => one.site === address.view.site) ?? sites[0];
+      store.set({ view: site ? clampView(address.view, site) : address.view, preview: null, hoverToken: null, cursor: null });
     } else {
       store.emit('open', { id: address.run, view: address.view });
     }
@@ -33,15 +37,16 @@ export function controlAddress(store) {
     if (fragment === location.hash) return;
     const same = parseAddress(location.hash).run === run.id;
     written = fragment;
-    if (same) history.replaceState(null, '', fragment);
+    if (same || run.first) history.replaceState(null, '', fragment);
     else history.pushState(null, '', fragment);
   }
 
   store.on('copy-link', async ({ withText }) => {
-    const { run, view, modelId } = store.state;
-    const text = run.text ?? store.state.text;
-    const { add_special_tokens: special, truncate } = run.summary?.options ?? {};
-    const extra = withText && fitsLink(text) ? { text, model: run.summary?.model.id ?? modelId, special, truncate } : null;
+    const { run, view } = store.state;
+    const inputs = inputsOfRun(store.state);
+    const { add_special_tokens: special, truncate } = run.summary.options;
+    const { id: model, implementation } = run.summary.model;
+    const extra = withText && fitsLink(inputs) ? { ...inputs, model, implementation, special, truncate } : null;
     const link = `${location.origin}${location.pathname}${formatAddress(run.id, view, extra)}`;
     try {
       await navigator.clipboard.writeText(link);

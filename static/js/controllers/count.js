@@ -1,7 +1,8 @@
-/** Counts the tokens of the text against the model's limit while one types, without running the model. */
+/** Counts the tokens of the text (or the pair) against the model's limit while one types, without running the model. */
 
 import * as api from '../api.js';
 import { debounce } from '../dom.js';
+import { inputsOf } from '../inputs.js';
 import { chosenModel } from '../select.js';
 
 const PAUSE = 300; // ms without typing
@@ -12,10 +13,12 @@ export function controlCount(store) {
   let fetching = new AbortController();
 
   const count = debounce(async () => {
-    const { text, modelId, addSpecial } = store.state;
+    const { modelId, addSpecial } = store.state;
+    const { text, pair } = inputsOf(store.state);
     const { signal } = fetching;
     try {
-      const answer = await api.tokenize({ model: modelId, text, add_special_tokens: addSpecial }, signal);
+      const request = { model: modelId, text, add_special_tokens: addSpecial, ...(pair ? { text_pair: pair } : {}) };
+      const answer = await api.tokenize(request, signal);
       if (signal.aborted) return;
       store.set({ count: { status: 'ready', count: answer.count, limit: answer.limit, over: answer.over_limit, error: null } });
     } catch (error) {
@@ -24,10 +27,10 @@ export function controlCount(store) {
   }, PAUSE);
 
   let model = null; // id and state: a model that becomes ready can count
-  store.subscribe(['text', 'modelId', 'addSpecial', 'models'], (state, before) => {
+  store.subscribe(['text', 'pair', 'modelId', 'addSpecial', 'models'], (state, before) => {
     const chosen = chosenModel(state);
     const now = `${chosen?.id} ${chosen?.state}`;
-    const typed = before.text !== state.text || before.addSpecial !== state.addSpecial;
+    const typed = before.text !== state.text || before.pair !== state.pair || before.addSpecial !== state.addSpecial;
     if (now === model && !typed) return;
     model = now;
     fetching.abort();

@@ -1,13 +1,14 @@
 /**
- * Keeps what was typed while this tab lives, so that changing the language or reloading loses nothing. A run opened from
+ * Keeps what was typed and chosen while this tab lives, so that changing the language or reloading loses nothing. A run opened from
  * a link fills an empty text field again from its tokens, where they hold the whole text. Answers `example`.
  */
 
 import { getExample } from '../api.js';
+import { inputsOfTokens } from '../inputs.js';
 import { finished } from '../select.js';
-import { textOfTokens } from '../text.js';
 
 const KEY = 'everyhead.draft';
+const FORM = { text: '', pair: '', target: '', modelId: null, addSpecial: true, implementation: null };
 
 function read() {
   try {
@@ -26,32 +27,37 @@ function write(draft) {
   return true;
 }
 
-/** Restores the draft once, then follows text, model and options. */
+/** Restores the draft once, then follows texts, model and options. */
 export function controlDraft(store) {
-  const { text = '', modelId = null, addSpecial = true } = read();
-  store.set({ text, modelId, addSpecial });
-  store.subscribe(['text', 'modelId', 'addSpecial'], (state) =>
-    write({ text: state.text, modelId: state.modelId, addSpecial: state.addSpecial }), { now: false });
+  const names = Object.keys(FORM);
+  const pick = (form) => Object.fromEntries(names.map((name) => [name, form[name]]));
+  store.set(pick({ ...FORM, ...read() }));
+  store.subscribe(names, (state) => write(pick(state)), { now: false });
 
   let asked = 0;
   store.on('example', async ({ src }) => {
     asked += 1;
     const ticket = asked;
     const example = await getExample(src).catch(() => null);
-    if (ticket === asked && example !== null) store.set({ text: example.trimEnd(), truncate: 'error' });
+    if (ticket === asked && example !== null) store.set({ text: example.trimEnd(), pair: '', target: '', truncate: 'error' });
   });
-  store.on('type', ({ text: typed }) => {
+  store.on('type', ({ text: typed, field = 'text' }) => {
     asked += 1; // an example still on its way must not replace what was typed
-    store.set({ text: typed, truncate: 'error' }); // a link's wish to cut was for the link's text
+    store.set({ [field]: typed, truncate: 'error' }); // a link's wish to cut was for the link's text
   });
   store.on('special', ({ on }) => store.set({ addSpecial: on }));
+  store.on('implementation', ({ name }) => store.set({ implementation: name }));
 
   store.subscribe(['run'], (state) => {
     const summary = finished(state);
     if (!summary || state.run.text !== null) return;
-    const whole = textOfTokens(summary);
-    const known = state.text.trim() ? state.text : whole;
-    if (known === null || known !== whole) return;
-    store.set({ text: known, modelId: summary.model.id, addSpecial: summary.options.add_special_tokens, run: { ...state.run, text: known } });
+    const whole = inputsOfTokens(summary);
+    const { text, pair, target } = whole;
+    if (text === null || pair === null || target === null) return;
+    const blank = !state.text.trim();
+    if (!blank && state.text !== text) return;
+    const { id: modelId, implementation } = summary.model;
+    const form = { modelId, implementation, addSpecial: summary.options.add_special_tokens, ...(blank ? whole : {}) };
+    store.set({ ...form, run: { ...state.run, ...whole } });
   });
 }

@@ -1,4 +1,4 @@
-/** The page's keys: arrows walk heads, Enter pins, Escape lets go, [ and ] change layer, / goes to the text, ? lists keys. */
+/** The page's keys: arrows walk heads, Enter pins, Escape lets go, [ and ] change layer, s the site, / goes to the text, ? lists keys. */
 
 import { finished, shownHead, siteOf } from '../select.js';
 
@@ -22,10 +22,17 @@ function changeLayer(store, by) {
   store.emit('head', { layer: clamp(asNumber(layer) + by, siteOf(store.state).n_layers), head });
 }
 
+function nextSite(store) {
+  const { sites } = store.state.run.summary;
+  const at = sites.findIndex(({ site }) => site === siteOf(store.state).site);
+  store.emit('site', sites[(at + 1) % sites.length]);
+}
+
 function onHeads(event, store) {
   if (event.key in STEPS) walk(store, STEPS[event.key]);
   else if (event.key === '[') changeLayer(store, -1);
   else if (event.key === ']') changeLayer(store, 1);
+  else if (event.key === 's' && store.state.run.summary.sites.length > 1) nextSite(store);
   else if (event.key === 'Enter' && store.state.preview && !event.target.closest('button, a, summary')) {
     store.emit('head', store.state.preview);
     store.emit('show-head');

@@ -1,5 +1,5 @@
 /**
- * Loads the row (or column) of the shown head for the shown token, which colours the strip and fills the table.
+ * Loads the row (or column) of the shown head for the shown token, which colours the strips and fills the table.
  * Taken from the heat map's window where that holds it unpooled; else fetched. The newest wish wins.
  */
 
@@ -38,13 +38,13 @@ export function controlLines(store) {
   const show = (key, index, dir, weights) => store.set({ line: { status: 'ready', key, index, dir, weights, error: null } });
 
   function want(state) {
-    const index = shownToken(state);
-    const { dir } = state.view;
-    if (!finished(state) || index === null) {
+    const token = shownToken(state);
+    if (!finished(state) || token === null) {
       stop();
       if (state.line.status !== 'none') store.set({ line: NO_LINE });
       return;
     }
+    const { index, dir } = token;
     const key = lineKey(state);
     if (key === wanted) return;
     stop();

@@ -5,8 +5,9 @@
 
 import * as api from '../api.js';
 import { clampView } from '../address.js';
+import { inputsOf, requestOf } from '../inputs.js';
+import { NO_RUN } from '../store.js';
 
-const EMPTY = { phase: 'empty', id: null, summary: null, progress: null, error: null, text: null, checking: false, sending: false, refusal: null };
 const FINAL = { done: 'done', failed: 'failed', cancelled: 'cancelled' };
 
 /** Connects the intentions to the server. */
@@ -17,7 +18,7 @@ export function controlRuns(store) {
   function begin(fields) {
     current += 1;
     stopFollowing();
-    store.set({ run: { ...EMPTY, ...fields }, preview: null, hoverToken: null, cursor: null });
+    store.set({ run: { ...NO_RUN, ...fields }, preview: null, hoverToken: null, cursor: null });
     return current;
   }
 
@@ -49,7 +50,7 @@ export function controlRuns(store) {
     } catch (error) {
       if (ticket !== current) return null;
       const { run } = store.state;
-      const settled = run.sending ? { ...run, sending: false } : old.phase === 'gone' ? old : EMPTY;
+      const settled = run.sending ? { ...run, sending: false } : old.phase === 'gone' ? old : NO_RUN;
       store.set({ run: { ...settled, refusal: error } });
       return null;
     }
@@ -78,21 +79,23 @@ export function controlRuns(store) {
     stopFollowing = api.followRun(id, onEvent, () => ticket === current && setTimeout(finish, 500));
   }
 
-  store.on('run', async ({ truncate }) => {
-    const { text, modelId, addSpecial, run: old } = store.state;
+  store.on('run', async ({ truncate, first = false }) => {
+    const { state } = store;
+    const { run: old } = state;
     if (old.phase === 'active') api.deleteRun(old.id).catch(() => {}); // nobody waits for it here any more
-    const ticket = old.phase === 'done' ? send() : begin({ phase: 'submitting', text });
-    const request = { model: modelId, text, truncate: truncate ?? store.state.truncate, add_special_tokens: addSpecial };
-    const summary = await submit(ticket, request, old);
+    const asked = { phase: 'submitting', ...inputsOf(state), first };
+    const ticket = old.phase === 'done' ? send() : begin(asked);
+    const summary = await submit(ticket, requestOf(state, truncate ?? state.truncate), old);
     if (!summary) return;
-    const accepted = begin({ phase: 'submitting', text });
+    const accepted = begin(asked);
     store.patch('view', { token: null, rows: null, cols: null });
     take(accepted, summary);
   });
 
   store.on('open', async ({ id, view }) => {
-    const text = store.state.run.id === id ? store.state.run.text : null;
-    const ticket = begin({ phase: 'submitting', id, text });
+    const { run } = store.state;
+    const known = run.id === id ? { text: run.text, pair: run.pair, target: run.target } : {};
+    const ticket = begin({ phase: 'submitting', id, ...known });
     store.set({ view });
     const summary = await answerFor(ticket, api.getRun(id));
     if (summary) take(ticket, summary);
@@ -107,11 +110,13 @@ export function controlRuns(store) {
       store.patch('run', { sending: false });
       return;
     }
-    begin({ phase: 'cancelled', text: store.state.run.text });
+    const { text, pair, target } = store.state.run;
+    begin({ phase: 'cancelled', text, pair, target });
     if (id) api.deleteRun(id).catch(() => {}); // already gone is as good as cancelled
   });
 
-  store.subscribe(['text', 'modelId', 'addSpecial'], ({ run }) => run.refusal && store.patch('run', { refusal: null }), { now: false });
+  const form = ['text', 'pair', 'target', 'modelId', 'addSpecial', 'implementation'];
+  store.subscribe(form, ({ run }) => run.refusal && store.patch('run', { refusal: null }), { now: false });
 
   store.on('check', async () => {
     const ticket = current;

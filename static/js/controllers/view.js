@@ -1,6 +1,7 @@
 /** Changes of the view that need no server: which head, token, range, pooling and colour scale is shown. */
 
-import { shownRange, siteOf } from '../select.js';
+import { clampView } from '../address.js';
+import { isCross, shownRange, shownSides, sidesOf, siteOf, tokensOf } from '../select.js';
 
 const WHOLE = { rows: null, cols: null };
 const SMALLEST = 4; // cells across at the closest zoom
@@ -19,6 +20,14 @@ function squared(site, rows, cols) {
   const across = place((cols[0] + cols[1]) / 2, size, site.key_len);
   const all = down[1] - down[0] === site.query_len && across[1] - across[0] === site.key_len;
   return all ? WHOLE : { rows: down, cols: across };
+}
+
+/** The view of another site. The chosen token stays where it is on the same axis of both. */
+function ofSite(state, name) {
+  const site = state.run.summary.sites.find((one) => one.site === name);
+  const axis = state.view.dir === 'row' ? 'rows' : 'cols';
+  const kept = sidesOf(name, tokensOf(state, 'target').length > 0)[axis] === shownSides(state)[axis];
+  return clampView({ ...state.view, ...WHOLE, token: kept ? state.view.token : null }, site);
 }
 
 /** Answers `head`, `preview`, `token`, `direction`, `zoom`, `zoom-by`, `zoom-out`, `pool`, `scale`, `let-go` and the pointer's wishes. */
@@ -41,10 +50,18 @@ export function controlView(store) {
     const again = now.token === index && (dir ?? now.dir) === now.dir;
     view({ token: again ? null : index, dir: dir ?? now.dir });
   });
-  store.on('hover-token', ({ index }) => store.state.hoverToken !== index && store.set({ hoverToken: index }));
-  store.on('direction', ({ dir }) => view({ dir }));
+  store.on('hover-token', ({ index, dir }) => {
+    const now = store.state.hoverToken;
+    const next = index === null ? null : { index, dir: dir ?? store.state.view.dir };
+    if (now?.index !== next?.index || now?.dir !== next?.dir) store.set({ hoverToken: next });
+  });
+  // Where rows and columns are different texts, the other direction is about other tokens.
+  store.on('direction', ({ dir }) => view(isCross(store.state) && dir !== store.state.view.dir ? { dir, token: null } : { dir }));
   store.on('pool', ({ pool }) => view({ pool }));
-  store.on('site', ({ site }) => view({ site, token: null, ...WHOLE }));
+  store.on('site', ({ site }) => {
+    const { state } = store;
+    if (site !== siteOf(state).site) store.set({ view: ofSite(state, site), preview: null, hoverToken: null, cursor: null });
+  });
   store.on('scale', ({ scale }) => view({ scale }));
   store.on('cursor', (cursor) => {
     const now = store.state.cursor;

@@ -3,6 +3,7 @@
 import { fitsLink } from '../address.js';
 import { el, fill, ref } from '../dom.js';
 import { t } from '../i18n.js';
+import { inputsOfRun } from '../inputs.js';
 import { applyTheme, onSystemScheme, saveTheme, savedTheme, THEMES } from '../theme.js';
 
 const SIGNS = { auto: '◐', light: '☀', dark: '☾' };
@@ -64,8 +65,8 @@ export function mountBar(root, store) {
   const withText = ref(root, 'copy-text');
   copy.addEventListener('click', () => store.emit('copy-link', { withText: false }));
   withText.addEventListener('click', () => store.emit('copy-link', { withText: true }));
-  store.subscribe(['run'], ({ run }) => {
-    copy.hidden = run.phase !== 'done';
-    withText.hidden = run.phase !== 'done' || !fitsLink(run.text);
+  store.subscribe(['run'], (state) => {
+    copy.hidden = state.run.phase !== 'done';
+    withText.hidden = state.run.phase !== 'done' || !fitsLink(inputsOfRun(state));
   });
 }

@@ -6,7 +6,9 @@
 import { el, fill, ref } from '../dom.js';
 import { errorText } from '../errors.js';
 import { duration, t, whole } from '../i18n.js';
-import { changedSince, chosenModel, isBusy, runTokens } from '../select.js';
+import { changedSince } from '../inputs.js';
+import { chosenModel, isBusy, tokensOf } from '../select.js';
+import { mountField } from './fields.js';
 
 function countLine({ count, run, text, modelId, ...state }) {
   const model = chosenModel({ ...state, modelId });
@@ -14,7 +16,7 @@ function countLine({ count, run, text, modelId, ...state }) {
   if (count.status === 'loading' && count.count === null) return t('count.loading');
   if (count.count === null) return model?.max_tokens ? t('count.limit', { limit: whole(model.max_tokens) }) : '';
   const line = t(count.over ? 'count.over' : 'count.of', { count: whole(count.count), limit: whole(count.limit) });
-  const same = run.phase === 'done' && run.text === text && run.summary.model.id === modelId;
+  const same = run.phase === 'done' && run.text === text && changedSince({ ...state, count, run, text, modelId }) === null;
   const timings = same ? run.summary.timings : null;
   const took = timings ? timings.total_ms - (timings.wait_ms ?? 0) : null;
   return took ? `${line} · ${duration(took)}` : line;
@@ -39,7 +41,7 @@ function problem(state, store) {
   const error = run.refusal ?? (run.phase === 'failed' ? run.error : null);
   if (!error) return [];
   const parts = [el('p', {}, errorText(error))];
-  if (error.code === 'text_too_long' && error.details.limit) parts.push(...tooLong(store, error.details));
+  if (error.code === 'text_too_long' && error.details.limit && error.details.field !== 'target_text') parts.push(...tooLong(store, error.details));
   else if (['offline', 'queue_full', 'internal', 'run_failed'].includes(error.code)) parts.push(el('p', { class: 'button-row' }, again(store)));
   return parts;
 }
@@ -47,38 +49,30 @@ function problem(state, store) {
 function cutNote(state) {
   const cut = state.run.phase === 'done' && !state.run.refusal ? state.run.summary.text.cut : null;
   if (!cut) return [];
-  return [el('p', {}, t(`cut.${cut}`, { kept: whole(runTokens(state).length), before: whole(state.run.summary.text.tokens_before_cut) }))];
+  return [el('p', {}, t(`cut.${cut}`, { kept: whole(tokensOf(state, 'source').length), before: whole(state.run.summary.text.tokens_before_cut) }))];
 }
 
 /** Mounts the composer. */
 export function mountCompose(root, store) {
-  const area = ref(root, 'text');
   const run = ref(root, 'run');
   const special = ref(root, 'special');
   const problemBox = ref(root, 'problem');
-  area.addEventListener('input', () => store.emit('type', { text: area.value }));
-  area.addEventListener('keydown', (event) => {
-    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) store.emit('run');
-    if (event.key === 'Escape') area.blur();
-  });
+  mountField(ref(root, 'text'), store, 'text');
   special.addEventListener('change', () => store.emit('special', { on: special.checked }));
   ref(root, 'examples').addEventListener('click', ({ target }) => target.dataset.src && store.emit('example', { src: target.dataset.src }));
   run.addEventListener('click', () => store.emit(isBusy(store.state) ? 'cancel' : 'run'));
 
-  store.subscribe(['text'], ({ text }) => {
-    if (area.value !== text) area.value = text;
-  });
   store.subscribe(['addSpecial'], ({ addSpecial }) => {
     special.checked = addSpecial;
   });
-  store.subscribe(['run', 'text', 'modelId', 'addSpecial'], (state) => {
+  store.subscribe(['run', 'text', 'pair', 'target', 'modelId', 'models', 'addSpecial', 'implementation'], (state) => {
     const changed = isBusy(state) ? null : changedSince(state);
     const note = changed ? t(`stale.${changed}`, { model: state.run.summary.model.name }) : '';
     const node = ref(root, 'stale');
     if (node.textContent !== note) node.textContent = note;
     node.hidden = !note;
   });
-  store.subscribe(['count', 'run', 'models', 'modelId', 'text'], (state) => {
+  store.subscribe(['count', 'run', 'models', 'modelId', 'text', 'pair', 'target', 'addSpecial', 'implementation'], (state) => {
     const busy = isBusy(state);
     run.textContent = t(busy ? 'run.cancel' : 'run.go');
     run.classList.toggle('is-busy', busy);

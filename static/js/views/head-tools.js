@@ -7,6 +7,7 @@ import { el, fill, ref } from '../dom.js';
 import { shareText, t } from '../i18n.js';
 import { finished, shownHead, siteOf } from '../select.js';
 import { mountSegments } from './segments.js';
+import { siteName } from './sites.js';
 
 const STEP = 0.5; // of the range, per press of + or −
 
@@ -63,7 +64,7 @@ export function mountHeadTools(root, store) {
       built = key;
       fill(layer, options(shown.n_layers));
       fill(head, options(shown.n_heads));
-      fill(site, summary.sites.map(({ site: name }) => el('option', { value: name }, name)));
+      fill(site, summary.sites.map(({ site: name }) => el('option', { value: name }, siteName(name))));
       ref(root, 'site-label').hidden = summary.sites.length < 2;
     }
     const chosen = shownHead(state);

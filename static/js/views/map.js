@@ -10,7 +10,7 @@ import { layoutOf, longestLabels, traceOf } from '../map-figure.js';
 import { placeMap, rectOf } from '../map-geometry.js';
 import { hidesCells } from '../masks.js';
 import { draw, loadPlotly } from '../plotly.js';
-import { finished, mapKey, maskOf, runTokens, shownHead, shownRange, siteOf } from '../select.js';
+import { axesOf, finished, isCross, mapKey, maskOf, shownHead, shownRange, siteOf } from '../select.js';
 import { cellAt } from '../window.js';
 import { listenToPointer } from './map-pointer.js';
 
@@ -57,13 +57,14 @@ export function mountMap(root, store) {
     const size = { width: figure.clientWidth, height: figure.clientHeight };
     if (size.width < 60 || size.height < 60) return;
     const { rows, cols } = shownRange(state);
-    const tokens = runTokens(state);
+    const tokens = axesOf(state);
+    const names = isCross(state) ? { query: t('figure.target'), key: t('figure.source') } : { query: t('figure.query'), key: t('figure.key') };
     place = placeMap(size, rows, cols, longestLabels(tokens, rows, cols, Math.min(size.width, size.height) - MARGIN));
     const ink = readInk();
     plot.hidden = false;
     setBox(hatch, hidesCells(maskOf(siteOf(state), shownHead(state).layer)) ? { x: place.left, y: place.top, width: place.width, height: place.height } : null);
     const trace = traceOf(window, state.scheme, state.view.scale);
-    await draw(plotly, plot, [trace], layoutOf(place, size, tokens, tokens, { query: t('figure.query'), key: t('figure.key') }, ink));
+    await draw(plotly, plot, [trace], layoutOf(place, size, tokens, names, ink));
     plot.dataset.key = state.map.key;
     plot.dataset.exact = String(window.exact);
     mark(store.state);

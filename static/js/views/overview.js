@@ -7,7 +7,7 @@ import { perFrame, ref } from '../dom.js';
 import { t, whole } from '../i18n.js';
 import { readInk } from '../ink.js';
 import { drawOverview } from '../overview-draw.js';
-import { boxOf, headAt, layoutOverview, narrowHeight, reachAt, wishedWidth } from '../overview-layout.js';
+import { aspectOf, boxOf, headAt, layoutOverview, narrowHeight, reachAt, wishedWidth } from '../overview-layout.js';
 import { finished, siteOf } from '../select.js';
 
 const WIDE = matchMedia('(min-width: 1100px)');
@@ -48,7 +48,7 @@ export function mountOverview(root, store) {
   let reach = null;
 
   function arrange(site, reach) {
-    const room = { layers: site.n_layers, heads: site.n_heads, reach: reach !== null };
+    const room = { layers: site.n_layers, heads: site.n_heads, reach: reach !== null, aspect: aspectOf(site.query_len, site.key_len) };
     const padding = section.clientWidth - heads.clientWidth;
     const most = innerWidth * (WIDE.matches ? SHARE.tall : SHARE.narrow) - padding;
     const short = TWO_COLUMNS.matches && layoutOverview({ ...room, width: most, height: innerHeight }).height < innerHeight * SHORT;

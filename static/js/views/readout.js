@@ -3,7 +3,7 @@
 import { byTouch, el, fill, ref, tokenLabel } from '../dom.js';
 import { t, weightText, whole } from '../i18n.js';
 import { labelParts } from '../labels.js';
-import { mapKey, runTokens, finished } from '../select.js';
+import { axesOf, finished, mapKey } from '../select.js';
 import { cellAt } from '../window.js';
 
 /** A sentence whose {names} are replaced by elements. */
@@ -16,8 +16,8 @@ const named = (token, index) => [el('span', { class: 'read-token' }, tokenLabel(
 const span = ([from, to]) => (to - from === 1 ? whole(from) : `${whole(from)}–${whole(to - 1)}`);
 
 function exact(state, cursor, cell) {
-  const tokens = runTokens(state);
-  const parts = { query: el('span', {}, named(tokens[cursor.row], cursor.row)), key: el('span', {}, named(tokens[cursor.col], cursor.col)) };
+  const { rows, cols } = axesOf(state);
+  const parts = { query: el('span', {}, named(rows[cursor.row], cursor.row)), key: el('span', {}, named(cols[cursor.col], cursor.col)) };
   if (cell.value === null) return sentence('readout.masked', parts);
   const number = el('data', { value: cell.value, class: 'read-weight' }, weightText(cell.value));
   return sentence('readout.weight', { ...parts, weight: number });

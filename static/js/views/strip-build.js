@@ -2,7 +2,7 @@
 
 import { el } from '../dom.js';
 import { t } from '../i18n.js';
-import { groupTokens } from '../text.js';
+import { groupTokens, segmentsOf } from '../text.js';
 
 const MARKS = { '\n': '↵', '\r': '␍', '\t': '⇥' };
 
@@ -45,8 +45,8 @@ function groupNode({ tokens }) {
 
 const breaksLine = (text) => text.includes('\n');
 
-/** Fills `strip` and gives the token elements by index. */
-export function buildStrip(strip, tokens, text) {
+/** One paragraph per line of a text. */
+function linesOf(tokens, text) {
   const lines = [];
   let line = [];
   const close = () => {
@@ -61,8 +61,18 @@ export function buildStrip(strip, tokens, text) {
     if (breaksLine(group.tokens[0].text)) close();
   }
   if (line.length) close();
-  strip.replaceChildren(...lines);
+  return lines;
+}
+
+/** Fills `strip` and gives the token elements by index. `texts` are the text and, of a pair, the second one; null if unknown. */
+export function buildStrip(strip, tokens, texts) {
+  const segments = segmentsOf(tokens);
+  const parts = segments.map((segment, at) => linesOf(segment, texts[at] ?? null));
+  strip.replaceChildren(...(parts.length === 1 ? parts[0] : parts.map(segmentNode)));
   const nodes = new Array(tokens.length);
   for (const node of strip.querySelectorAll('.tok')) nodes[Number(node.dataset.i)] = node;
   return nodes;
 }
+
+/** One text of a pair, with its name before it. */
+const segmentNode = (lines, at) => el('div', { class: 'segment' }, el('span', { class: 'segment-name' }, t(`tokens.segment_${at + 1}`)), lines);

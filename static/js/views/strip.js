@@ -1,120 +1,127 @@
 /**
- * The text itself as tokens: prose that wraps, coloured by the shown token's row or column with the one ramp.
- * Listens to run, line, hoverToken, cursor, view, scheme; emits token, hover-token, direction. One listener serves all tokens.
+ * The texts themselves as tokens: prose that wraps, coloured by the shown token's row or column with the one ramp. The
+ * source and, where the model has one, the target; in attention from one to the other a token of either colours the other.
+ * Listens to run, line, hoverToken, cursor, view, scheme; emits token, hover-token, direction. One listener serves a strip.
  */
 
 import { byTouch, fill, perFrame, ref, tokenLabel } from '../dom.js';
 import { t, whole, weightText } from '../i18n.js';
 import { labelParts, labelText } from '../labels.js';
-import { colourOf, needsInverse, stepOf } from '../ramp.js';
-import { runTokens, shownToken } from '../select.js';
+import { axesOf, finished, isCross, shownSides, shownToken, tokensOf } from '../select.js';
 import { mountSegments } from './segments.js';
 import { buildStrip } from './strip-build.js';
+import { stripPaint } from './strip-paint.js';
 
-const NONE = -1;
-const MASKED = -2;
+const STEPS = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 10, ArrowUp: -10 };
 
 function tokenAt(event) {
   const node = event.target.closest?.('.tok');
   return node ? Number(node.dataset.i) : null;
 }
 
-/** Says which token colours the strip. */
+/** The direction that a token of this side is looked at in: null where the shown site does not hold the side. */
+function directionOf(state, side) {
+  const { rows, cols } = shownSides(state);
+  if (rows === cols) return rows === side ? state.view.dir : null;
+  return rows === side ? 'row' : 'col';
+}
+
+/** Says which token colours the strips. */
 function heading(state) {
-  const index = shownToken(state);
-  const token = index === null ? null : runTokens(state)[index];
-  if (!token) return [t(runTokens(state).length === 0 ? 'tokens.empty' : byTouch() ? 'tokens.hint_touch' : 'tokens.hint')];
-  const [before, after = ''] = t(`tokens.what_${state.view.dir}`).split('{token}');
+  const shown = shownToken(state);
+  const { rows, cols } = axesOf(state);
+  const token = shown && (shown.dir === 'row' ? rows : cols)[shown.index];
+  const touch = byTouch() ? '_touch' : '';
+  if (!token) return [t(rows.length === 0 ? 'tokens.empty' : `tokens.hint${isCross(state) ? '_cross' : ''}${touch}`)];
+  const [before, after = ''] = t(`tokens.what_${shown.dir}`).split('{token}');
   return [before, tokenLabel(labelParts(token)), after];
 }
 
-/** Mounts the strip. */
-export function mountStrip(root, store) {
-  const strip = ref(root, 'strip');
-  const section = strip.closest('section');
-  let nodes = [];
-  let painted = [];
+function hint(state, side, index) {
+  const token = tokensOf(state, side)[index];
+  const { line } = state;
+  const bytes = token.bytes ? ` · ${t('tokens.bytes', { bytes: token.bytes, part: token.part, parts: token.parts })}` : '';
+  const own = line.status === 'ready' && shownSides(state)[line.dir === 'row' ? 'cols' : 'rows'] === side ? line.weights[index] : null;
+  const weight = typeof own === 'number' ? ` · ${weightText(own)}` : '';
+  return `${labelText(token)} · ${t('tokens.position', { n: whole(index) })}${bytes}${weight}`;
+}
+
+/** One side's strip. */
+function mountSide(strip, store, side) {
+  const paint = stripPaint(strip, side);
   let builtFor = null;
-  const marked = { chosen: null, hovered: null, query: null, key: null };
   let focus = 0;
 
-  function build(state) {
-    const { id } = state.run;
-    const tokens = runTokens(state);
-    const key = tokens.length ? `${id}|${state.run.text !== null}` : null;
-    if (key === builtFor) return;
-    builtFor = key;
-    nodes = buildStrip(strip, tokens, state.run.text);
-    painted = new Array(nodes.length).fill(NONE);
-    for (const name of Object.keys(marked)) marked[name] = null;
-    focus = 0;
-    strip.scrollTop = 0;
-  }
-
-  function paint({ line, scheme, view }) {
-    for (let index = 0; index < nodes.length; index += 1) {
-      const weight = line.status === 'ready' ? line.weights[index] : undefined;
-      const step = weight === undefined ? NONE : weight === null ? MASKED : stepOf(weight, view.scale);
-      const code = step < 0 ? step : step + (scheme === 'dark' ? 1000 : 0);
-      if (code === painted[index]) continue;
-      painted[index] = code;
-      const node = nodes[index];
-      node.style.backgroundColor = step >= 0 ? colourOf(scheme, step) : '';
-      node.classList.toggle('is-deep', step >= 0 && needsInverse(step));
-      node.classList.toggle('is-masked', step === MASKED);
-    }
-  }
-
-  function mark(name, index) {
-    if (marked[name] === index) return;
-    nodes[marked[name]]?.classList.remove(`is-${name}`);
-    nodes[index]?.classList.add(`is-${name}`);
-    marked[name] = index;
-  }
-
-  const hover = perFrame((index) => store.emit('hover-token', { index }));
+  const emit = (intention, index) => {
+    const dir = directionOf(store.state, side);
+    if (dir) store.emit(intention, { index, dir });
+  };
+  const hover = perFrame((index) => emit('hover-token', index));
   strip.addEventListener('pointerover', (event) => event.pointerType !== 'touch' && hover(tokenAt(event)));
   strip.addEventListener('pointerleave', () => hover(null));
   strip.addEventListener('click', (event) => {
     const index = tokenAt(event);
     if (index === null) return;
     focus = index;
-    store.emit('token', { index });
+    emit('token', index);
   });
   strip.addEventListener('keydown', (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 10, ArrowUp: -10 }[event.key];
+    const step = STEPS[event.key];
+    const count = tokensOf(store.state, side).length;
+    const hovered = store.state.hoverToken;
     if (event.key === 'Escape') store.emit('let-go');
-    else if (event.key === 'Enter' || event.key === ' ') store.emit('token', { index: focus });
-    else if (step && nodes.length) {
-      focus = Math.min(nodes.length - 1, Math.max(0, (store.state.hoverToken ?? focus) + step));
-      store.emit('hover-token', { index: focus });
-      nodes[focus].scrollIntoView({ block: 'nearest' });
+    else if (event.key === 'Enter' || event.key === ' ') emit('token', focus);
+    else if (step && count) {
+      const from = hovered && hovered.dir === directionOf(store.state, side) ? hovered.index : focus;
+      focus = Math.min(count - 1, Math.max(0, from + step));
+      emit('hover-token', focus);
+      paint.scrollTo(focus);
     } else return;
     event.preventDefault();
   });
   strip.addEventListener('blur', () => store.emit('hover-token', { index: null }));
-  mountSegments(ref(root, 'direction'), store, (state) => state.view.dir, (dir) => store.emit('direction', { dir }));
 
   store.subscribe(['run'], (state) => {
-    build(state);
-    section.classList.toggle('is-empty', nodes.length === 0);
-    ref(root, 'direction').hidden = nodes.length === 0;
+    const { id, text, pair, target } = state.run;
+    const tokens = tokensOf(state, side);
+    const key = tokens.length ? `${id}|${text !== null}` : null;
+    if (key === builtFor) return;
+    builtFor = key;
+    focus = 0;
+    const written = state.run.summary?.options.target === 'written';
+    const texts = text === null ? [null, null] : side === 'source' ? [text, pair] : [written ? null : target];
+    paint.begin(buildStrip(strip, tokens, texts));
   });
-  store.subscribe(['run', 'line', 'scheme', 'view'], paint);
+  store.subscribe(['run', 'line', 'scheme', 'view'], paint.colours);
   store.subscribe(['run', 'view', 'hoverToken', 'cursor', 'line'], (state) => {
-    mark('chosen', state.view.token);
-    mark('hovered', state.hoverToken);
-    mark('query', state.cursor?.row ?? null);
-    mark('key', state.cursor?.col ?? null);
-    fill(ref(root, 'strip-foot'), heading(state));
-    const { line, hoverToken } = state;
-    strip.title = hoverToken === null ? '' : hint(state, line, hoverToken);
+    const dir = finished(state) && directionOf(state, side);
+    const { hoverToken } = state;
+    strip.classList.toggle('is-apart', dir === null);
+    paint.marks(state);
+    strip.title = hoverToken && dir === hoverToken.dir ? hint(state, side, hoverToken.index) : '';
   });
 }
 
-function hint(state, line, index) {
-  const token = runTokens(state)[index];
-  const bytes = token.bytes ? ` · ${t('tokens.bytes', { bytes: token.bytes, part: token.part, parts: token.parts })}` : '';
-  const weight = line.status === 'ready' && typeof line.weights[index] === 'number' ? ` · ${weightText(line.weights[index])}` : '';
-  return `${labelText(token)} · ${t('tokens.position', { n: whole(index) })}${bytes}${weight}`;
+/** Mounts both strips. */
+export function mountStrip(root, store) {
+  const sides = ref(root, 'strips');
+  const section = sides.closest('section');
+  mountSide(ref(root, 'strip'), store, 'source');
+  mountSide(ref(root, 'target-strip'), store, 'target');
+  mountSegments(ref(root, 'direction'), store, (state) => state.view.dir, (dir) => store.emit('direction', { dir }));
+
+  let shown = null;
+  store.subscribe(['run'], (state) => {
+    const { id } = state.run;
+    const count = tokensOf(state, 'source').length;
+    const target = tokensOf(state, 'target').length > 0;
+    section.classList.toggle('is-empty', count === 0);
+    ref(root, 'direction').hidden = count === 0;
+    ref(root, 'source-label').hidden = !target;
+    ref(root, 'target-side').hidden = !target;
+    if (target) ref(root, 'target-origin').textContent = t(`tokens.target_${state.run.summary.options.target}`);
+    if (shown !== id) sides.scrollTop = 0;
+    shown = id;
+  });
+  store.subscribe(['run', 'view', 'hoverToken'], (state) => fill(ref(root, 'strip-foot'), heading(state)));
 }

@@ -4,7 +4,7 @@ import { el, fill, ref } from '../dom.js';
 import { t, weightText, whole } from '../i18n.js';
 import { labelParts } from '../labels.js';
 import { tokenLabel } from '../dom.js';
-import { runTokens } from '../select.js';
+import { axesOf } from '../select.js';
 
 const SHOWN = 8;
 
@@ -31,15 +31,16 @@ export function mountTopWeights(root, store) {
   const title = ref(root, 'top-title');
   function show(state) {
     const { line } = state;
-    const tokens = runTokens(state);
-    const token = line.index === null ? null : tokens[line.index];
+    const { rows, cols } = axesOf(state);
+    const [from, to] = line.dir === 'row' ? [rows, cols] : [cols, rows]; // whose line it is, and whose weights it holds
+    const token = line.index === null ? null : from[line.index];
     title.replaceChildren();
     if (token) {
       const [before, after = ''] = t(`top.of_${line.dir}`).split('{token}');
       title.append(before, tokenLabel(labelParts(token)), after);
     } else title.append(t('top.label'));
     if (!details.open) return;
-    if (line.status === 'ready' && token) fill(body, table(line, tokens));
+    if (line.status === 'ready' && token) fill(body, table(line, to));
     else fill(body, el('p', { class: 'fine' }, t(line.status === 'loading' ? 'figure.loading' : 'top.none')));
   }
   details.addEventListener('toggle', () => show(store.state));

@@ -1,6 +1,6 @@
 /**
  * The correctness card in words, and its failures on the pictures themselves.
- * Listens to run; emits check. Green and red live here only; each sign has its word beside it.
+ * Listens to run, models; emits check. Green and red live here only; each sign has its word beside it.
  */
 
 import { el, fill, ref } from '../dom.js';
@@ -48,11 +48,14 @@ function headline({ verdict, checks }) {
   return { words: t('trust.verdict.partial', { passed: whole(count('pass')), left: whole(left) }), look: 'partial' };
 }
 
+/** Whether both our own code and transformers run this model, so that they can be compared stage by stage. */
+const hasCounterpart = (state, id) => (state.models.list.find((model) => model.id === id)?.implementations ?? []).length > 1;
+
 /** Mounts the card and both banners. */
 export function mountTrust(root, store) {
   const section = ref(root, 'checks').closest('section');
   const banners = [ref(root, 'banner'), ref(root, 'head-banner')];
-  store.subscribe(['run'], (state) => {
+  store.subscribe(['run', 'models'], (state) => {
     const summary = finished(state);
     const card = summary?.card ?? null;
     section.hidden = !card;
@@ -69,6 +72,9 @@ export function mountTrust(root, store) {
     const { checkError } = state.run;
     fill(ref(root, 'checks'), card.checks.map((check) => line(check, state.run, store)),
       checkError ? el('li', { class: 'check-action' }, errorText(checkError)) : null);
+    const stages = ref(root, 'stages');
+    stages.hidden = !hasCounterpart(state, summary.model.id);
+    stages.querySelector('a').href = `/stages#run=${encodeURIComponent(summary.id)}`;
     const note = noteOf(summary.model);
     ref(root, 'model-note').textContent = note ? t('trust.model', { name: summary.model.name, note }) : '';
   });

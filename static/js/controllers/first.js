@@ -1,0 +1,22 @@
+/**
+ * The first visit: puts in the first example and runs it, so that heads are seen before anything was asked for. Only where
+ * the address asks for nothing, no text is kept from before, and the catalogue's default model can run at once.
+ */
+
+import { getExample } from '../api.js';
+
+/** Decides once, when the models are known. Anything typed or run meanwhile is left alone. */
+export function controlFirst(store, { src }) {
+  const waits = ({ run, text, pair, target }) => run.phase === 'empty' && !run.refusal && !(text + pair + target).trim();
+  if (location.hash || !waits(store.state)) return;
+  const example = getExample(src).catch(() => null);
+  const stop = store.subscribe(['models'], async ({ models }) => {
+    if (models.status === 'loading') return;
+    stop();
+    const [usual] = models.list;
+    const text = usual?.state === 'ready' && usual.id === store.state.modelId ? await example : null;
+    if (text === null || location.hash || !waits(store.state)) return;
+    store.set({ text: text.trimEnd() });
+    store.emit('run', { first: true });
+  }, { now: false });
+}

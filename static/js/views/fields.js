@@ -1,0 +1,51 @@
+/**
+ * Fields that only some models take: a second text, a target text, and the code that runs the model. Each is shown only
+ * where it works. Listens to pair, target, implementation, models, modelId; emits type, implementation, run.
+ */
+
+import { el, fill, ref } from '../dom.js';
+import { has, t } from '../i18n.js';
+import { implementationOf, implementationsOf, takesPair, takesTarget } from '../inputs.js';
+import { chosenModel } from '../select.js';
+
+/** Connects a text field to one text of the state. ⌘/Ctrl Enter runs, Escape leaves it. */
+export function mountField(area, store, field) {
+  area.addEventListener('input', () => store.emit('type', { text: area.value, field }));
+  area.addEventListener('keydown', (event) => {
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) store.emit('run');
+    if (event.key === 'Escape') area.blur();
+  });
+  store.subscribe([field], ({ [field]: text }) => {
+    if (area.value !== text) area.value = text;
+  });
+}
+
+const nameOf = (code) => (has(`implementation.${code}`) ? t(`implementation.${code}`) : code);
+
+/** Shows those examples that are made for the chosen model, where there are any; else the ones for every model. */
+function showExamples(buttons, id) {
+  const own = buttons.filter((button) => button.dataset.for === id);
+  for (const button of buttons) button.hidden = own.length ? button.dataset.for !== id : button.dataset.for !== undefined;
+}
+
+/** Mounts the fields. */
+export function mountFields(root, store) {
+  const choice = ref(root, 'implementation');
+  const examples = [...ref(root, 'examples').querySelectorAll('button')];
+  mountField(ref(root, 'pair'), store, 'pair');
+  mountField(ref(root, 'target'), store, 'target');
+  choice.addEventListener('change', () => store.emit('implementation', { name: choice.value }));
+
+  store.subscribe(['models', 'modelId'], (state) => {
+    const model = chosenModel(state);
+    const codes = implementationsOf(model);
+    ref(root, 'pair-field').hidden = !takesPair(model);
+    ref(root, 'target-field').hidden = !takesTarget(model);
+    ref(root, 'implementation-field').hidden = codes.length < 2;
+    fill(choice, codes.map((code) => el('option', { value: code }, nameOf(code))));
+    showExamples(examples, state.modelId);
+  });
+  store.subscribe(['models', 'modelId', 'implementation'], (state) => {
+    choice.value = implementationOf(state) ?? '';
+  });
+}
