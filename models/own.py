@@ -19,6 +19,7 @@ from models.errors import Cancelled, CaptureError, ConfigError, UnsupportedModel
 from models.fused import fused_attention
 from models.inspectable import COMPARED_LOGITS, InspectableModel
 from models.multi_head import Attend, MultiHeadAttention
+from models.pooling import cell_count, pooling_step
 from models.protocol import ModelDescription, ShouldStop
 from models.recorder import Compute, ModuleCall, Recorder
 from models.target_tokens import special_token, tokens_from_ids
@@ -112,7 +113,7 @@ class OwnModel(InspectableModel):
         for site, modules in self.expected.items():
             query_len, key_len = lengths[site]
             kept = query_len * config.n_heads * (d_head + 8) + key_len * 2 * n_kv_heads * d_head
-            numbers += modules * (kept + config.n_heads * 2 * min(query_len, 64) * min(key_len, 64))
+            numbers += modules * (kept + config.n_heads * 2 * _cells(query_len) * _cells(key_len))
         return numbers * self._arithmetic().itemsize
 
     def _place(self) -> tuple[torch.dtype, torch.device]:
@@ -192,6 +193,11 @@ def expected_modules(model: Transformer) -> dict[str, int]:
     n_layers, kind = model.config.n_layers, model.config.kind
     sites = {"encoder": ("encoder.self",), "decoder": ("decoder.self",)}
     return dict.fromkeys(sites.get(kind, ("encoder.self", "decoder.self", "decoder.cross")), n_layers)
+
+
+def _cells(length: int) -> int:
+    # of an overview, along one axis
+    return cell_count((0, length), pooling_step(length))
 
 
 def _stopping(attend: Attend, should_stop: ShouldStop) -> Callable[..., Any]:

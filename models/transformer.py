@@ -39,8 +39,7 @@ class InputEmbedding(nn.Module):
         Shapes:  ids (batch, seq_len), integers -> (batch, seq_len, d_model)
         Raises:  ShapeError if a position is past the learned ones, or ids is not 2-D
         """
-        if ids.dim() != 2:
-            raise ShapeError(f"token ids must be (batch, seq_len), got {tuple(ids.shape)}")
+        _check_ids(ids)
         x = self.tokens(ids)  # (batch, seq_len, d_model)
         if self.config.scale_embeddings:
             x = x * self.config.d_model**0.5
@@ -140,13 +139,15 @@ class Transformer(nn.Module):
 
         Shapes:  ids (batch, query_len), memory (batch, memory_len, d_model), is_token (batch, key_len) and
                  memory_is_token (batch, memory_len): False for padding -> (batch, query_len, d_model)
-        Raises:  ConfigError if there is no decoder, or memory is given or missing against the model's kind
+        Raises:  ConfigError if there is no decoder, or memory is given or missing against the model's kind; ShapeError
+                 as for `forward`
         """
         if self.decoder is None or self.decoder_input is None:
             raise ConfigError(f"a {self.config.kind} has no decoder")
         if (memory is not None) != (self.config.kind == "encoder-decoder"):
             given = "none" if memory is None else "one"
             raise ConfigError(f"a memory is for encoder–decoder models, this is a {self.config.kind}; given: {given}")
+        _check_ids(ids)
         held = 0 if cache is None else cache.positions
         causal = causal_mask(ids.shape[1], held + ids.shape[1], device=ids.device)
         mask = combine_masks(causal, None if is_token is None else padding_mask(is_token))
@@ -164,6 +165,11 @@ class Transformer(nn.Module):
         """
         logits: Tensor = self.output(hidden)
         return logits
+
+
+def _check_ids(ids: Tensor) -> None:
+    if ids.dim() != 2:
+        raise ShapeError(f"token ids must be (batch, seq_len), got {tuple(ids.shape)}")
 
 
 @torch.no_grad()

@@ -54,13 +54,15 @@ class TransformerConfig:
         check_heads(self.d_model, self.n_heads, self.n_kv_heads or self.n_heads)
         for name, choices in (("kind", Kind), ("norm", Norm), ("activation", Activation), ("positions", Positions)):
             _check(name, getattr(self, name) in get_args(choices), f"one of {get_args(choices)}", getattr(self, name))
-        for name in ("vocab_size", "n_layers", "d_ff", "max_tokens"):
+        for name in ("vocab_size", "d_model", "n_layers", "d_ff", "max_tokens"):
             _check(name, getattr(self, name) >= 1, "at least 1", getattr(self, name))
         for name in ("dropout", "attention_dropout"):
             _check(name, 0 <= getattr(self, name) < 1, "from 0 to below 1", getattr(self, name))
         if self.positions == "rotary":
             d_head = self.d_model // self.n_heads
             _check("d_model / n_heads", d_head % 2 == 0, "even for rotary positions", d_head)
+        if self.positions == "sinusoidal":
+            _check("d_model", self.d_model % 2 == 0, "even for sinusoidal positions", self.d_model)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready; `from_dict` gives it back."""

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from models.recipes import Recipe, dates, mini
+from models.recipes import Recipe, dates, mini, tiny
 
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (mini.RECIPE, dates.RECIPE)}
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (mini.RECIPE, dates.RECIPE, tiny.RECIPE)}
