@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,8 @@ from app.services.store import RunStore
 from app.settings import Settings
 from models.capture import Capture
 
+logger = logging.getLogger("everyhead")
+
 WAITING_THREADS = 16  # calls that may wait for a model to load
 COMPRESS_FROM_BYTES = 1024
 
@@ -39,7 +42,7 @@ def create_app(
         if settings.torch_threads:
             torch.set_num_threads(settings.torch_threads)
         services.runs.start()
-        services.models.prepare(settings.default_model)
+        services.models.prepare(_first_model(services.models, settings.default_model))
         yield
         services.runs.close()
         services.threads.shutdown(wait=False, cancel_futures=True)
@@ -62,6 +65,15 @@ def create_app(
         app.include_router(part.router)
     pages.install(app)
     return app
+
+
+def _first_model(models: Models, wanted: str) -> str:
+    """The default model, or the one that is listed first where there is no such model here."""
+    listed = [entry.id for entry in models.list()]
+    if wanted in listed:
+        return wanted
+    logger.warning("there is no model %s here; %s is the default", wanted, listed[0])
+    return listed[0]
 
 
 def _services(settings: Settings, catalogue: Models | None, read_capture: ReadCapture | None) -> Services:

@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.errors import ErrorBody
-from app.services.records import Stage, Status, Truncate
+from app.services.records import Stage, Status, Target, Truncate
 
 Kind = Literal["decoder", "encoder", "encoder-decoder"]
 Pool = Literal["max", "mean"]
+Implementation = Literal["own", "transformers"]
 
 
 def _is_unicode(value: str) -> str:
@@ -23,6 +24,12 @@ def _is_unicode(value: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_is_unicode)]
+
+
+TextPair = Annotated[Text | None, Field(description="a second text, for models that take a pair")]
+TargetText = Annotated[
+    Text | None, Field(description="what the decoder of an encoder-decoder reads; the model writes it if left out")
+]
 
 
 class _Request(BaseModel):
@@ -41,20 +48,28 @@ class _Answer(BaseModel):
 class TokenizeRequest(_Request):
     """Which text to cut into tokens."""
 
+    text_pair: TextPair = None
     add_special_tokens: bool = True
 
 
 class RunRequest(_Request):
     """One model applied to one text."""
 
+    text_pair: TextPair = None
+    target_text: TargetText = None
     truncate: Truncate = "error"
     add_special_tokens: bool = True
-    implementation: Annotated[Text | None, Field(max_length=50)] = None
+    implementation: Annotated[
+        Implementation | None, Field(description="one of the model's implementations; its first if left out")
+    ] = None
 
 
 class AttentionRequest(_Request):
     """The one-call form: everything, or the named layers and heads."""
 
+    text_pair: TextPair = None
+    target_text: TargetText = None
+    site: Annotated[Text | None, Field(max_length=40, description="needed where the model has more than one")] = None
     layers: Annotated[list[int] | None, Field(min_length=1, max_length=1000)] = None
     heads: Annotated[list[int] | None, Field(min_length=1, max_length=1000)] = None
     decimals: Annotated[int | None, Field(ge=0, le=17, description="round to so many decimals")] = None
@@ -84,6 +99,8 @@ class ModelInfo(_ModelFacts):
     progress: float | None
     source: str | None
     licence: str | None
+    takes_pair: bool | None
+    implementations: list[Implementation]
 
 
 class ModelList(_Answer):
@@ -99,7 +116,7 @@ class DownloadState(_Answer):
 
 
 class Token(_Answer):
-    """One token; text is cut from the user's text by the character offsets [start, end)."""
+    """One token; text is cut from the user's text (the second one for segment 1) by the offsets [start, end)."""
 
     index: int
     id: int
@@ -112,6 +129,7 @@ class Token(_Answer):
     part: int
     parts: int
     bytes: str | None
+    segment: int
 
 
 class Tokens(_Answer):
@@ -136,6 +154,8 @@ class RunOptions(_Answer):
 
     truncate: Truncate
     add_special_tokens: bool
+    target: Target | None
+    pair: bool
 
 
 class RunText(_Answer):
@@ -157,7 +177,7 @@ class RunProgress(_Answer):
 
 
 class RunTokens(_Answer):
-    """Tokens of the encoder or decoder input; target is empty for models with one input."""
+    """Tokens of the one input, or the encoder's; target: what the decoder of an encoder-decoder reads."""
 
     source: list[Token]
     target: list[Token]
@@ -281,7 +301,7 @@ class Weights(_Answer):
 
 
 class Attention(_Answer):
-    """weights[layer][head][query][key]; a masked one is null."""
+    """weights[layer][head][query][key]; a masked one is null. For decoder sites queries are those of target_tokens."""
 
     model: str
     run: str
@@ -289,6 +309,7 @@ class Attention(_Answer):
     layers: list[int]
     heads: list[int]
     tokens: list[Token]
+    target_tokens: list[Token]
     weights: list[list[list[list[float | None]]]]
 
 
@@ -297,3 +318,26 @@ class Health(_Answer):
 
     status: Literal["ok", "ready", "not_ready"]
     reasons: list[str]
+
+
+class StageDifference(_Answer):
+    """One place that both implementations go through; a difference that is no number is null.
+
+    name: the only stage of this name, as layers.3.query; relative: absolute / largest value of transformers' side
+    """
+
+    stage: str
+    layer: int | None
+    name: str
+    absolute: float | None
+    relative: float | None
+    over: bool
+
+
+class Stages(_Answer):
+    """All stages in the order of the pass; later ones than `first_over` are fed with what is wrong there."""
+
+    dtype: str
+    tolerance: float
+    first_over: str | None
+    stages: list[StageDifference]

@@ -59,6 +59,7 @@ class Checkpoint:
     max_tokens: int
     weight_precision: str
     revision: str
+    takes_pair: bool = False
 
 
 def local_names(models_dir: Path) -> list[str]:
@@ -112,6 +113,11 @@ def kind_of(config: PretrainedConfig) -> Kind:
     family = config.model_type
     generates_only = family in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and family not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
     return "decoder" if generates_only or getattr(config, "is_decoder", False) else "encoder"
+
+
+def types_of(config: PretrainedConfig) -> int:
+    """How many kinds of text the model tells apart: BERT's two are the two texts of a pair."""
+    return getattr(config, "type_vocab_size", None) or 0
 
 
 def max_tokens_of(config: PretrainedConfig, folder: Path) -> int:
@@ -226,6 +232,7 @@ def _described(folder: Path, config: PretrainedConfig, headers: dict[str, bytes]
         max_tokens=max_tokens_of(config, folder),
         weight_precision=_precision(headers),
         revision=_revision(folder, headers),
+        takes_pair=kind_of(config) == "encoder" and types_of(config) >= 2,
     )
 
 

@@ -5,12 +5,14 @@ Runs nothing. The words (decoder, encoder, sites) are the project's; the attribu
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Literal
 
 import torch
 import transformers
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 
+from models.checkpoints import types_of
 from models.errors import UnsupportedModel
 from models.protocol import ModelDescription
 
@@ -36,6 +38,22 @@ def expected_modules(model: PreTrainedModel) -> dict[str, int]:
 
 def _is_causal(model: PreTrainedModel) -> bool:
     return any(getattr(module, "is_causal", False) for module in model.modules())
+
+
+def reads_pairs(model: PreTrainedModel) -> bool:
+    """Whether the model tells the tokens of a second text from those of the first: BERT-type encoders do."""
+    if model.config.is_encoder_decoder or _is_causal(model) or types_of(model.config) < 2:
+        return False
+    return "token_type_ids" in inspect.signature(model.base_model.forward).parameters
+
+
+def heads_of(config: PreTrainedConfig, site: str) -> tuple[int, int, int]:
+    """Heads, key/value heads and width of a head at one site."""
+    own = getattr(config, "decoder_attention_heads", None) if site.startswith("decoder") else None
+    n_heads = own or config.num_attention_heads
+    n_kv_heads = n_heads if own else getattr(config, "num_key_value_heads", None) or n_heads
+    d_head = getattr(config, "head_dim", None) or getattr(config, "d_kv", None) or config.hidden_size // n_heads
+    return n_heads, n_kv_heads, d_head
 
 
 def auto_class(config: Any) -> Any:  # noqa: ANN401  transformers' Auto classes share no useful type

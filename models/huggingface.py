@@ -15,6 +15,7 @@ import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,13 @@ from transformers.masking_utils import sdpa_mask
 
 from models.blockwise import blockwise_attention
 from models.checkpoints import max_tokens_of
-from models.configuration import auto_class, describe, expected_modules
+from models.configuration import auto_class, describe, expected_modules, heads_of, reads_pairs
 from models.errors import CaptureError, UnsupportedModel
 from models.inspectable import COMPARED_LOGITS, InspectableModel
-from models.protocol import device_of_choice
+from models.protocol import ShouldStop, device_of_choice
 from models.recorder import Compute, ModuleCall, Recorder
-from models.tokens import Token, tokens_from_text
+from models.targets import LONGEST_TARGET, start_id, target_from_text, written_target
+from models.tokens import NO_OFFSETS, Token, builds_pairs, tokens_from_text
 
 NAME = "everyhead"  # of our function in transformers' registries
 
@@ -116,6 +118,8 @@ class HuggingFaceModel(InspectableModel):
         self.description = describe(
             model, self.expected, max_tokens=max_tokens, weight_precision=weight_precision, revision=revision
         )
+        if tokenizer is not None and reads_pairs(model) and builds_pairs(tokenizer):
+            self.description = replace(self.description, takes_pair=True)
 
     @classmethod
     def load(
@@ -134,28 +138,55 @@ class HuggingFaceModel(InspectableModel):
         options = {"local_files_only": True, "trust_remote_code": False}
         config = transformers.AutoConfig.from_pretrained(folder, **options)
         dtype = dtype or (torch.float64 if config.dtype == torch.float64 else torch.float32)
-        model = auto_class(config).from_pretrained(folder, dtype=dtype, use_safetensors=True, **options)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
+        if not tokenizer.is_fast:
+            raise UnsupportedModel(NO_OFFSETS)
+        model = auto_class(config).from_pretrained(folder, dtype=dtype, use_safetensors=True, **options)
+        if config.is_encoder_decoder:
+            start_id(model)  # raises if it has none: then no target could be told to it
         model = model.to(device or device_of_choice())
         limit = max_tokens_of(config, folder)
         return cls(model, tokenizer, max_tokens=limit, weight_precision=weight_precision, revision=revision)
 
-    def tokenize(self, text: str, *, add_special_tokens: bool = True) -> list[Token]:
-        """Tokens of the text, with offsets into it. Does not run the model."""
+    def tokenize(self, text: str, *, text_pair: str | None = None, add_special_tokens: bool = True) -> list[Token]:
+        """Tokens of the text, or of the pair, with offsets. Does not run the model. Raises UnsupportedModel."""
+        if text_pair is not None and not self.description.takes_pair:
+            raise UnsupportedModel("this model reads one text, not a pair")
+        return tokens_from_text(self._tokenizer(), text, text_pair=text_pair, add_special_tokens=add_special_tokens)
+
+    def tokenize_target(self, text: str) -> list[Token]:
+        """What the decoder reads for a target text: its start token, then the text, without the end that it foretells.
+
+        Raises:  UnsupportedModel for models that are no encoder–decoder
+        """
+        return target_from_text(self.model, self._tokenizer(), text)
+
+    def write_target(
+        self, token_ids: Sequence[int], *, segments: Sequence[int] | None = None, should_stop: ShouldStop
+    ) -> list[Token]:
+        """What the model writes by itself with its default kernel, as what its decoder reads. Raises Cancelled."""
+        room = min(LONGEST_TARGET, self.description.max_tokens - 1)
+        with self._attending(None):
+            return written_target(self.model, self._tokenizer(), token_ids, room, should_stop)
+
+    def capture_bytes(self, n_tokens: int, n_target: int = 0) -> int:
+        """Bytes that the capture of a run over n_tokens, and n_target of a target, takes in memory and on disk."""
+        config = self.model.config
+        width = self.model.dtype.itemsize if self.model.dtype == torch.float64 else 4
+        numbers = 0
+        for site, modules in self.expected.items():
+            query_len = n_target if config.is_encoder_decoder and site != "encoder.self" else n_tokens
+            key_len = n_tokens if site == "decoder.cross" else query_len
+            n_heads, n_kv_heads, d_head = heads_of(config, site)
+            kept = query_len * n_heads * (d_head + 8)  # query, row statistics
+            kept += key_len * 2 * n_kv_heads * d_head  # key, value
+            numbers += modules * (kept + n_heads * 2 * min(query_len, 64) * min(key_len, 64))  # overviews
+        return numbers * width
+
+    def _tokenizer(self) -> PreTrainedTokenizerBase:
         if self.tokenizer is None:
             raise UnsupportedModel("this model was given without a tokenizer")
-        return tokens_from_text(self.tokenizer, text, add_special_tokens=add_special_tokens)
-
-    def capture_bytes(self, n_tokens: int) -> int:
-        """Bytes that the capture of a run over n_tokens takes in memory and on disk."""
-        config = self.model.config
-        n_heads, n_kv_heads = self.description.n_heads, self.description.n_kv_heads
-        d_head = getattr(config, "head_dim", None) or config.hidden_size // n_heads
-        width = self.model.dtype.itemsize if self.model.dtype == torch.float64 else 4
-        numbers = n_tokens * (n_heads * d_head + 2 * n_kv_heads * d_head)  # query, key, value
-        numbers += n_tokens * n_heads * 8  # row statistics
-        numbers += n_heads * 2 * min(n_tokens, 64) ** 2  # overviews
-        return int(sum(self.expected.values()) * numbers * width)
+        return self.tokenizer
 
     @property
     def default_kernel(self) -> str:

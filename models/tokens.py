@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Literal, TypeVar
@@ -30,6 +30,7 @@ MAX_GROUP = (
     32  # characters that pieces may share; real ones have up to about ten code points (an emoji family has seven)
 )
 SPACE_MARK = "▁"  # U+2581, SentencePiece's spelling of a space
+NO_OFFSETS = "this model's tokenizer gives no character offsets, so its tokens cannot be tied to the text"
 _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")  # SentencePiece's byte fallback
 
 
@@ -91,19 +92,26 @@ class Pieces:
 
 
 def tokens_from_text(
-    tokenizer: PreTrainedTokenizerBase, text: str, *, text_pair: str | None = None, add_special_tokens: bool = True
+    tokenizer: PreTrainedTokenizerBase,
+    text: str,
+    *,
+    text_pair: str | None = None,
+    add_special_tokens: bool = True,
+    as_target: bool = False,
 ) -> list[Token]:
     """All tokens of the text, never truncated or padded, in order, with offsets inside the text.
 
     With a second text its tokens follow, as the tokenizer builds pairs: segment 1, offsets inside the second text.
-    Special tokens are of the segment that the tokenizer gives them.
+    Special tokens are of the segment that the tokenizer gives them. With `as_target` the text is cut as one to be
+    written, which some translation models' tokenizers mark differently.
 
     Raises:  TextNotEncodable for lone surrogates, UnsupportedModel for tokenizers that give no offsets
     """
     _require_encodable(text)
     if text_pair is not None:
         _require_encodable(text_pair)
-    encoding = _encode(tokenizer, text, text_pair, add_special_tokens)
+    texts = {"text_target": text} if as_target else {"text": text, "text_pair": text_pair}
+    encoding = _encode(tokenizer, texts, add_special_tokens)
     ids, pieces, words, offsets = encoding.ids, encoding.tokens, encoding.word_ids, encoding.offsets  # each a new list
     specials = [bool(flag) for flag in encoding.special_tokens_mask]
     own_bytes = bytes_of_pieces(tokenizer, pieces)
@@ -118,6 +126,15 @@ def tokens_from_text(
         )
         tokens += labelled(cut_from, these, _spans(cut_from, these, _of(offsets, at)))
     return sorted(tokens, key=lambda token: token.index)
+
+
+def builds_pairs(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether the tokenizer marks which of two texts each token comes from."""
+    if not tokenizer.is_fast:
+        return False
+    encoding = _encode(tokenizer, {"text": "a", "text_pair": "b"}, True)
+    kinds = dict(zip(encoding.sequence_ids, encoding.type_ids, strict=True))
+    return kinds.get(0) == 0 and kinds.get(1) == 1
 
 
 def labelled(text: str, these: Pieces, spans: Sequence[Span]) -> list[Token]:
@@ -181,18 +198,14 @@ def _require_encodable(text: str) -> None:
         raise TextNotEncodable(error.start) from None
 
 
-def _encode(tokenizer: PreTrainedTokenizerBase, text: str, text_pair: str | None, add_special_tokens: bool) -> Encoding:
+def _encode(tokenizer: PreTrainedTokenizerBase, texts: Mapping[str, str | None], add_special_tokens: bool) -> Encoding:
     """The `tokenizers.Encoding` of the text or pair, whole.
 
     Many checkpoints ship a tokenizer that truncates and pads (MiniLM's to 128): both are switched off in each call.
     """
     if not tokenizer.is_fast:
-        raise UnsupportedModel(
-            "this model's tokenizer gives no character offsets, so its tokens cannot be tied to the text"
-        )
-    encoded = tokenizer(
-        text, text_pair, add_special_tokens=add_special_tokens, truncation=False, padding=False, verbose=False
-    )
+        raise UnsupportedModel(NO_OFFSETS)
+    encoded = tokenizer(**texts, add_special_tokens=add_special_tokens, truncation=False, padding=False, verbose=False)
     encoding: Encoding = encoded.encodings[0]
     return encoding
 

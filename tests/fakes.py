@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -19,7 +19,7 @@ from models.card import Card, Check
 from models.errors import Cancelled
 from models.protocol import ModelDescription, OnLayer, RunResult, ShouldStop
 from models.tokens import Token
-from tests.fake_capture import WIDTH, FakeCapture
+from tests.fake_capture import WIDTH, FakeCapture, FakeSite
 
 
 def fake_tokens(text: str, *, add_special_tokens: bool = True) -> list[Token]:
@@ -36,14 +36,24 @@ def fake_tokens(text: str, *, add_special_tokens: bool = True) -> list[Token]:
     return tokens
 
 
+SITES = {
+    "decoder": ("decoder.self",),
+    "encoder": ("encoder.self",),
+    "encoder-decoder": ("encoder.self", "decoder.self", "decoder.cross"),
+}
+START = Token(0, 1, "<s>", "<s>", 0, 0, True, None, 1, 1, None)
+
+
 class FakeModel:
-    """30 layers × 9 heads unless told otherwise; can be slow, and can fail, both per layer."""
+    """30 layers × 9 heads unless told otherwise; can be slow, and can fail, both per module."""
 
     def __init__(
         self,
         n_layers: int = 30,
         n_heads: int = 9,
         *,
+        kind: Literal["decoder", "encoder", "encoder-decoder"] = "decoder",
+        takes_pair: bool = False,
         max_tokens: int = 8192,
         delay_s: float = 0.0,
         fail_at: int | None = None,
@@ -51,7 +61,7 @@ class FakeModel:
     ) -> None:
         self.description = ModelDescription(
             "fake",
-            "decoder",
+            kind,
             n_layers,
             n_heads,
             max(1, n_heads // 3),
@@ -60,43 +70,95 @@ class FakeModel:
             "float32",
             "float32",
             "fake-1",
+            takes_pair,
         )
         self.delay_s, self.fail_at = delay_s, fail_at
         self.failure = failure or RuntimeError("planted")
         self.runs = 0
         self.layers_done = 0
+        self.given: dict[str, Any] = {}  # what the last run was given
 
-    def tokenize(self, text: str, *, add_special_tokens: bool = True) -> list[Token]:
-        """See `fake_tokens`."""
-        return fake_tokens(text, add_special_tokens=add_special_tokens)
+    def tokenize(self, text: str, *, text_pair: str | None = None, add_special_tokens: bool = True) -> list[Token]:
+        """See `fake_tokens`; a second text follows after a </s>, with one more at the end."""
+        tokens = fake_tokens(text, add_special_tokens=add_special_tokens)
+        if text_pair is None:
+            return tokens
+        second = [replace(token, segment=1) for token in fake_tokens(text_pair, add_special_tokens=False)]
+        end = replace(START, id=2, piece="</s>", text="</s>")
+        ends = (
+            [replace(end, start=len(text), end=len(text))],
+            [replace(end, start=len(text_pair), end=len(text_pair), segment=1)],
+        )
+        parts = [*tokens, *ends[0], *second, *ends[1]] if add_special_tokens else [*tokens, *second]
+        return [token.at(index) for index, token in enumerate(parts)]
 
-    def capture_bytes(self, n_tokens: int) -> int:
-        """Query and key in float32."""
-        return 2 * 4 * WIDTH * n_tokens * self.description.n_layers * self.description.n_heads
+    def tokenize_target(self, text: str) -> list[Token]:
+        """<s>, then the text."""
+        return fake_tokens(text)
 
-    def run(self, token_ids: Sequence[int], *, on_layer: OnLayer, should_stop: ShouldStop) -> RunResult:
-        """A pass whose weights depend on token ids, layer and head alone."""
-        self.runs += 1
-        self.layers_done = 0
-        about = self.description
-        started = time.perf_counter()
-        table = torch.randn(50_400, WIDTH, generator=torch.Generator().manual_seed(7))
-        query, key = [], []
-        for layer in range(about.n_layers):
+    def write_target(
+        self, token_ids: Sequence[int], *, segments: Sequence[int] | None = None, should_stop: ShouldStop
+    ) -> list[Token]:
+        """The same words for every source, a few more for a longer one."""
+        words = ["what", "the", "fake", "wrote", "by", "itself"][: 3 + len(token_ids) % 4]
+        for _ in words:
             if should_stop():
                 raise Cancelled("stopped")
             time.sleep(self.delay_s)
-            if layer == self.fail_at:
-                raise self.failure
-            turn = torch.randn(2, about.n_heads, WIDTH, WIDTH, generator=torch.Generator().manual_seed(layer)) / 3
-            query.append(table[list(token_ids)] @ turn[0])
-            key.append(table[list(token_ids)] @ turn[1])
-            self.layers_done = layer + 1
-            on_layer(layer + 1, about.n_layers)
-        capture = FakeCapture(torch.stack(query), torch.stack(key))
-        return RunResult(capture, fake_card(len(token_ids)), {"forward": time.perf_counter() - started, "check": 0.001})
+        return [replace(token, word=None) for token in fake_tokens(" ".join(words))]
 
-    def compare_whole_pass(self, token_ids: Sequence[int], *, should_stop: ShouldStop) -> Check:
+    def capture_bytes(self, n_tokens: int, n_target: int = 0) -> int:
+        """Query and key in float32."""
+        both = self.description.kind == "encoder-decoder"
+        places = 3 * (n_tokens + n_target) if both else 2 * n_tokens
+        return 4 * WIDTH * places * self.description.n_layers * self.description.n_heads
+
+    def run(
+        self,
+        token_ids: Sequence[int],
+        *,
+        target_ids: Sequence[int] | None = None,
+        segments: Sequence[int] | None = None,
+        on_layer: OnLayer,
+        should_stop: ShouldStop,
+    ) -> RunResult:
+        """A pass whose weights depend on token ids, site, layer and head alone."""
+        self.runs += 1
+        self.layers_done = 0
+        self.given = {"token_ids": list(token_ids), "target_ids": target_ids, "segments": segments}
+        about = self.description
+        started = time.perf_counter()
+        table = torch.randn(50_400, WIDTH, generator=torch.Generator().manual_seed(7))
+        sites = SITES[about.kind]
+        kept = []
+        for number, site in enumerate(sites):
+            query_ids = token_ids if target_ids is None or site == "encoder.self" else target_ids
+            key_ids = query_ids if site != "decoder.cross" else token_ids
+            query, key = [], []
+            for layer in range(about.n_layers):
+                module = number * about.n_layers + layer
+                if should_stop():
+                    raise Cancelled("stopped")
+                time.sleep(self.delay_s)
+                if module == self.fail_at:
+                    raise self.failure
+                turn = torch.randn(2, about.n_heads, WIDTH, WIDTH, generator=torch.Generator().manual_seed(module)) / 3
+                query.append(table[list(query_ids)] @ turn[0])
+                key.append(table[list(key_ids)] @ turn[1])
+                self.layers_done = module + 1
+                on_layer(module + 1, len(sites) * about.n_layers)
+            kept.append(FakeSite(site, torch.stack(query), torch.stack(key)))
+        seconds = {"forward": time.perf_counter() - started, "check": 0.001}
+        return RunResult(FakeCapture(kept), fake_card(len(token_ids)), seconds)
+
+    def compare_whole_pass(
+        self,
+        token_ids: Sequence[int],
+        *,
+        target_ids: Sequence[int] | None = None,
+        segments: Sequence[int] | None = None,
+        should_stop: ShouldStop,
+    ) -> Check:
         """Always within the bound."""
         time.sleep(self.delay_s)
         if should_stop():
@@ -141,6 +203,8 @@ class FakeEntry:
     revision: str | None = "fake-1"
     weight_precision: str = "float32"
     note: str | None = "A fake: its weights are random."
+    takes_pair: bool | None = False
+    implementations: tuple[str, ...] = ("transformers",)
 
     def as_dict(self) -> dict[str, Any]:
         """All fields."""
@@ -148,28 +212,42 @@ class FakeEntry:
 
 
 class FakeModels:
-    """A catalogue over given models: one ready, one that must be downloaded, one that cannot be used."""
+    """A decoder, an encoder–decoder, an encoder of pairs, one that must be downloaded, one that cannot be used."""
 
     def __init__(self, model: FakeModel | None = None, *, load_s: float = 0.0) -> None:
         self.model = model or FakeModel()
+        about = self.model.description
+        same: dict[str, Any] = {"max_tokens": about.max_tokens, "delay_s": self.model.delay_s}
+        self.others = {
+            "fake-seq2seq": FakeModel(3, 4, kind="encoder-decoder", **same),
+            "fake-pairs": FakeModel(4, 6, kind="encoder", takes_pair=True, **same),
+        }
         self.load_s = load_s
         self.loaded = load_s == 0.0
         self.downloads: list[str] = []
 
     def list(self) -> Iterable[ModelEntry]:
         """Every model, the default one first."""
-        about = self.model.description
+        first = FakeEntry(
+            "fake-30x9",
+            "Fake 30 × 9",
+            state="ready" if self.loaded else "preparing",
+            progress=None if self.loaded else 0.5,
+        )
         return [
+            _described(first, self.model),
+            _described(FakeEntry("fake-seq2seq", "Fake encoder–decoder"), self.others["fake-seq2seq"]),
+            _described(FakeEntry("fake-pairs", "Fake encoder of pairs"), self.others["fake-pairs"]),
             FakeEntry(
-                "fake-30x9",
-                "Fake 30 × 9",
-                n_layers=about.n_layers,
-                n_heads=about.n_heads,
-                max_tokens=about.max_tokens,
-                state="ready" if self.loaded else "preparing",
-                progress=None if self.loaded else 0.5,
+                "gpt2",
+                "GPT-2",
+                "gpt2",
+                n_layers=None,
+                n_heads=None,
+                n_kv_heads=None,
+                state="needs_download",
+                implementations=("own", "transformers"),
             ),
-            FakeEntry("gpt2", "GPT-2", "gpt2", n_layers=None, n_heads=None, n_kv_heads=None, state="needs_download"),
             FakeEntry("broken", "Broken", state="unavailable", reason="its folder holds no safetensors file"),
         ]
 
@@ -183,12 +261,14 @@ class FakeModels:
     def prepare(self, model_id: str) -> None:
         """Nothing to do ahead of time."""
 
-    def is_loaded(self, model_id: str) -> bool:
-        """Whether the one model has been waited for."""
+    def is_loaded(self, model_id: str, implementation: str | None = None) -> bool:
+        """Whether the first model has been waited for."""
         return self.loaded and self.entry(model_id).state == "ready"
 
-    def load(self, model_id: str, on_progress: OnProgress, should_stop: ShouldStop) -> FakeModel:
-        """The one model, after load_s seconds the first time."""
+    def load(
+        self, model_id: str, on_progress: OnProgress, should_stop: ShouldStop, implementation: str | None = None
+    ) -> FakeModel:
+        """The model, after load_s seconds the first time."""
         entry = self.entry(model_id)
         if entry.state == "needs_download":
             raise ModelNeedsDownload(model_id)
@@ -201,7 +281,7 @@ class FakeModels:
             on_progress(past / self.load_s)
             time.sleep(0.05)
         self.loaded = True
-        return self.model
+        return self.others.get(model_id, self.model)
 
     def start_download(self, model_id: str) -> None:
         """Only noted."""
@@ -214,3 +294,10 @@ class FakeModels:
         self.entry(model_id)
         yield {"status": "progress", "done": 1, "total": 2}
         yield {"status": "done", "done": 2, "total": 2}
+
+
+def _described(entry: FakeEntry, model: FakeModel) -> FakeEntry:
+    """The entry with what its model says of itself."""
+    about = model.description
+    same = ("kind", "n_layers", "n_heads", "n_kv_heads", "max_tokens", "takes_pair")
+    return replace(entry, **{name: getattr(about, name) for name in same})

@@ -11,6 +11,7 @@ from app import schemas
 from app.dependencies import Everything, Services
 from app.errors import responses
 from app.routes.answers import JSON, json_bytes
+from app.routes.parameters import chosen_site
 from app.routes.runs import wait_for
 from app.services.errors import OutOfRange, TooManyWeights
 from app.services.runs import RunRequest
@@ -18,14 +19,21 @@ from app.services.store import Stored
 from app.services.windows import nested
 from models.protocol import ShouldStop
 
+SITES = {
+    "decoder": ("decoder.self",),
+    "encoder": ("encoder.self",),
+    "encoder-decoder": ("encoder.self", "decoder.self", "decoder.cross"),
+}
+
 router = APIRouter(prefix="/api", tags=["runs"])
 
 
 @router.post("/attention", response_model=schemas.Attention, responses=responses(400, 404, 409, 413, 415, 422, 503))
 async def attention(body: schemas.AttentionRequest, request: Request, services: Everything) -> Response:
     """Weights of the named layers and heads as nested lists [layer][head][query][key], up to a stated number."""
-    await services.in_thread_while_wanted(request, lambda gone: _refuse_if_large(body, services, gone))
-    run = await services.in_thread(lambda: services.runs.submit(RunRequest(body.model, body.text), wanted=False))
+    asked = RunRequest(body.model, body.text, text_pair=body.text_pair, target_text=body.target_text)
+    await services.in_thread_while_wanted(request, lambda gone: _refuse_if_large(body, asked, services, gone))
+    run = await services.in_thread(lambda: services.runs.submit(asked, wanted=False))
     await wait_for(run, request, services)
     if run.failure is not None:
         raise run.failure
@@ -33,13 +41,22 @@ async def attention(body: schemas.AttentionRequest, request: Request, services: 
     return Response(content, media_type=JSON, headers={"Cache-Control": "no-store"})
 
 
-def _refuse_if_large(body: schemas.AttentionRequest, services: Services, gone: ShouldStop) -> None:
-    """Before the model runs: the number of weights follows from the number of tokens."""
-    tokens, _ = services.runs.tokenize(body.model, body.text, stopped=gone)
+def _refuse_if_large(body: schemas.AttentionRequest, asked: RunRequest, services: Services, gone: ShouldStop) -> None:
+    """Before the model runs: the number of weights follows from the number of tokens.
+
+    A target that the model is still to write counts as its start token alone; what it writes is counted after the run.
+    """
+    tokens, _ = services.runs.tokenize(asked, stopped=gone)
     entry = services.models.entry(body.model)
+    site = chosen_site(SITES[entry.kind or "decoder"], body.site)
+    target = services.runs.tokenize_target(asked, stopped=gone)
+    rows, cols = {
+        "decoder.cross": (len(target) or 1, len(tokens)),
+        "decoder.self": (len(target) or 1,) * 2 if entry.kind == "encoder-decoder" else (len(tokens),) * 2,
+    }.get(site, (len(tokens),) * 2)
     n_layers = len(body.layers) if body.layers is not None else entry.n_layers or 1
     n_heads = len(body.heads) if body.heads is not None else entry.n_heads or 1
-    _refuse_above(n_layers * n_heads * len(tokens) ** 2, services.settings.max_weights)
+    _refuse_above(n_layers * n_heads * rows * cols, services.settings.max_weights)
 
 
 def _refuse_above(weights: int, limit: int) -> None:
@@ -50,10 +67,13 @@ def _refuse_above(weights: int, limit: int) -> None:
 def _answer(body: schemas.AttentionRequest, run: Stored, services: Services) -> dict[str, Any]:
     """Read every named head back through the capture."""
     record, capture = run
-    site = capture.sites[0]
+    sites = {one.site: one for one in capture.sites}
+    site = sites[chosen_site(sites, body.site)]
     layers = _chosen("layers", body.layers, site.n_layers)
     heads = _chosen("heads", body.heads, site.n_heads)
     _refuse_above(len(layers) * len(heads) * site.query_len * site.key_len, services.settings.max_weights)
+
+    tokens = record.as_dict()["tokens"]
 
     def one(layer: int, head: int) -> list[Any]:
         cells = site.query_len * site.key_len
@@ -65,7 +85,8 @@ def _answer(body: schemas.AttentionRequest, run: Stored, services: Services) -> 
         "site": site.site,
         "layers": layers,
         "heads": heads,
-        "tokens": record.as_dict()["tokens"]["source"],
+        "tokens": tokens["source"],
+        "target_tokens": tokens["target"],
         "weights": [[one(layer, head) for head in heads] for layer in layers],
     }
 

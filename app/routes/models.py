@@ -12,6 +12,8 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from app import schemas
 from app.dependencies import Everything
 from app.errors import responses, stream_responses
+from app.services.records import Options
+from app.services.runs import RunRequest
 
 router = APIRouter(prefix="/api", tags=["models"])
 
@@ -50,11 +52,10 @@ async def follow_download(
 @router.post("/tokenize", responses=responses(400, 404, 409, 413, 415, 422))
 async def tokenize(body: schemas.TokenizeRequest, request: Request, services: Everything) -> schemas.Tokens:
     """Tokens of a text and their count against the model's limit, without running the model."""
+    options = Options(add_special_tokens=body.add_special_tokens)
+    asked = RunRequest(body.model, body.text, options, text_pair=body.text_pair)
     tokens, limit = await services.in_thread_while_wanted(
-        request,
-        lambda gone: services.runs.tokenize(
-            body.model, body.text, add_special_tokens=body.add_special_tokens, stopped=gone
-        ),
+        request, lambda gone: services.runs.tokenize(asked, stopped=gone)
     )
     return schemas.Tokens(
         model=body.model,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from fastapi import Query
@@ -10,6 +11,7 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from app.problems import OWN_WORDS
+from app.services.errors import InvalidRequest, OutOfRange
 
 MAX_CELLS = 65_536
 NUMBER = "-?[0-9]{1,18}"  # a negative one is out of range, which says what the range is
@@ -44,3 +46,16 @@ Cells = Annotated[
     _written(NUMBER, f"a number from 1 to {MAX_CELLS}"),
     Query(ge=1, le=MAX_CELLS, description="bound on the cells of the answer"),
 ]
+
+
+def chosen_site(sites: Iterable[str], name: str | None) -> str:
+    """The named site, or the only one. Raises InvalidRequest if there are several to choose from, OutOfRange."""
+    known = list(sites)
+    if name is None and len(known) == 1:
+        return known[0]
+    valid = f"one of {', '.join(known)}"
+    if name is None:
+        raise InvalidRequest({"site": f"missing; this model has several: {valid}"})
+    if name not in known:
+        raise OutOfRange("site", name, valid)
+    return name

@@ -36,7 +36,7 @@ async def create_run(
     """Make a run; answer once it is done, or at once with `Prefer: respond-async`. The same request is the same run."""
     respond_async = "respond-async" in prefer.lower()
     options = Options(body.truncate, body.add_special_tokens)
-    asked = RunRequest(body.model, body.text, options, body.implementation)
+    asked = RunRequest(body.model, body.text, options, body.implementation, body.text_pair, body.target_text)
     run = await services.in_thread(lambda: services.runs.submit(asked, wanted=respond_async))
     if not respond_async:
         await wait_for(run, request, services)

@@ -10,7 +10,7 @@ from app import schemas
 from app.dependencies import Runs
 from app.errors import responses
 from app.routes.answers import JSON, NOT_MODIFIED, json_bytes, run_tag, tagged, unchanged
-from app.routes.parameters import MAX_CELLS, Cells, Index, Range, Site, Which
+from app.routes.parameters import MAX_CELLS, Cells, Index, Range, Site, Which, chosen_site
 from app.services import windows
 from app.services.errors import OutOfRange
 from app.services.store import Stored
@@ -113,11 +113,7 @@ def read_weights(
 def _site(run: Stored, name: str | None) -> SiteDescription:
     """The named site, or the only one."""
     sites = {one.site: one for one in run[1].sites}
-    if name is None and len(sites) == 1:
-        return next(iter(sites.values()))
-    if name not in sites:
-        raise OutOfRange("site", name, f"one of {', '.join(sites)}")
-    return sites[name]
+    return sites[chosen_site(sites, name)]
 
 
 def _within(name: str, given: int | str, count: int, otherwise: str = "") -> None:

@@ -31,14 +31,17 @@ from app.services.model_sources import (
     ModelSource,
     OnProgress,
 )
+from app.services.shipped_models import shipped_models
 from models.checkpoints import local_names
 from models.errors import Cancelled, ConfigError, EngineError
 from models.packaged import MINILM, SMOLLM2
 from models.protocol import AttentionModel
+from models.shipped import WEIGHTS
 
 logger = logging.getLogger("everyhead.catalogue")
 
-LoadModel = Callable[[Path, CatalogueEntry], AttentionModel]
+LoadModel = Callable[[Path, CatalogueEntry, str], AttentionModel]  # the last is the implementation
+Held = tuple[str, str]  # id and implementation of a model in memory
 LOCAL = "local:"
 POLL_S = 0.1  # how often a waiting caller is asked whether to stop
 FAILURE_SHOWN_S = 30.0  # after that the model may be tried again: the disk may have room, the folder may be mended
@@ -56,6 +59,7 @@ SMOLLM2_ENTRY = CatalogueEntry(
     max_tokens=8192,
     licence="Apache-2.0",
     weight_precision="4-bit (Q4_1) expanded to float32",
+    takes_pair=False,
     note="These are 4-bit (Q4_1) weights expanded to float32, not the float weights that the authors published.",
 )
 MINILM_ENTRY = CatalogueEntry(
@@ -76,17 +80,17 @@ KNOWN_HUB_MODELS = {
         n_kv_heads=12,
         max_tokens=1024,
         licence="MIT",
+        takes_pair=False,
+        implementations=("own", "transformers"),
     )
 }
 
 
-def load_with_transformers(folder: Path, entry: CatalogueEntry) -> AttentionModel:
-    """The checkpoint as a model whose attention can be read."""
-    from models.huggingface import HuggingFaceModel  # here: the list of models needs no engine
+def load_lazily(folder: Path, entry: CatalogueEntry, implementation: str) -> AttentionModel:
+    """See `app/services/loading.py`."""
+    from app.services.loading import load_model  # here: the list of models needs no engine
 
-    return HuggingFaceModel.load(
-        folder, weight_precision=entry.weight_precision or "unknown", revision=entry.revision or "unknown"
-    )
+    return load_model(folder, entry, implementation)
 
 
 class _Job:
@@ -109,9 +113,10 @@ class Catalogue:
         models_dir: Path | None = None,
         hub_allow: Sequence[str] = ("gpt2",),
         offline: bool = False,
-        default_model: str = "smollm2-135m",
+        default_model: str = "everyhead-mini",
+        shipped_dir: Path = WEIGHTS,
         keep_loaded: int = 2,
-        load_model: LoadModel = load_with_transformers,
+        load_model: LoadModel = load_lazily,
         downloads: Downloads | None = None,
     ) -> None:
         transformers_logging.disable_progress_bar()  # neither bars nor advice belong into a service's log
@@ -122,12 +127,12 @@ class Catalogue:
         self._keep = max(1, keep_loaded)
         self._load_model = load_model
         self._downloads = downloads or Downloads()
-        self._fixed = self._fixed_sources(data_dir / "models", hub_allow)
+        self._fixed = self._fixed_sources(shipped_dir, data_dir / "models", hub_allow)
         self._lock = threading.Lock()  # guards the three tables below
         self._loading = threading.Lock()  # one conversion or load at a time: each may need a gigabyte
-        self._jobs: dict[str, _Job] = {}
-        self._loaded: OrderedDict[str, tuple[str | None, AttentionModel]] = OrderedDict()
-        self._failures: dict[str, tuple[float, str]] = {}
+        self._jobs: dict[Held, _Job] = {}
+        self._loaded: OrderedDict[Held, tuple[str | None, AttentionModel]] = OrderedDict()
+        self._failures: dict[Held, tuple[float, str]] = {}
 
     def list(self) -> builtins.list[CatalogueEntry]:
         """Every model, the default one first."""
@@ -145,14 +150,21 @@ class Catalogue:
         """Start converting and loading in the background; nothing if that is done, under way or not possible."""
         source = self._source(model_id)
         entry = source.entry()
-        if entry.state == "ready" and self._loaded_model(entry) is None:
-            self._job(source, entry)
+        if entry.state == "ready" and self._loaded_model(entry, entry.implementations[0]) is None:
+            self._job(source, entry, entry.implementations[0])
 
-    def is_loaded(self, model_id: str) -> bool:
+    def is_loaded(self, model_id: str, implementation: str | None = None) -> bool:
         """Whether `load` would answer at once. Raises UnknownModel."""
-        return self._loaded_model(self._source(model_id).entry()) is not None
+        entry = self._source(model_id).entry()
+        return self._loaded_model(entry, implementation or entry.implementations[0]) is not None
 
-    def load(self, model_id: str, on_progress: OnProgress, should_stop: Callable[[], bool]) -> AttentionModel:
+    def load(
+        self,
+        model_id: str,
+        on_progress: OnProgress,
+        should_stop: Callable[[], bool],
+        implementation: str | None = None,
+    ) -> AttentionModel:
         """The model, loaded. Raises UnknownModel, ModelUnavailable, ModelNeedsDownload, Cancelled."""
         source = self._source(model_id)
         entry = self._wait_for_download(source, on_progress, should_stop)
@@ -160,9 +172,12 @@ class Catalogue:
             raise ModelNeedsDownload(model_id)
         if entry.state == "unavailable":
             raise ModelUnavailable(model_id, entry.reason or "unknown")
-        if (model := self._loaded_model(entry)) is not None:
+        implementation = implementation or entry.implementations[0]
+        if implementation not in entry.implementations:
+            raise ModelUnavailable(model_id, f"its implementation is {' or '.join(entry.implementations)}")
+        if (model := self._loaded_model(entry, implementation)) is not None:
             return model
-        job = self._job(source, entry)
+        job = self._job(source, entry, implementation)
         while not job.over.wait(POLL_S):
             on_progress(job.progress)
             if should_stop():
@@ -188,9 +203,12 @@ class Catalogue:
             return iter([{"status": "done", "progress": 1.0, "done": 0, "total": 0, "error": None}])
         return self._downloads.events(source.repo)
 
-    def _fixed_sources(self, converted_dir: Path, hub_allow: Sequence[str]) -> dict[str, ModelSource]:
+    def _fixed_sources(
+        self, shipped_dir: Path, converted_dir: Path, hub_allow: Sequence[str]
+    ) -> dict[str, ModelSource]:
         """Everything but the local folders, by id."""
         sources: builtins.list[ModelSource] = [
+            *shipped_models(shipped_dir),
             GgufPackage(SMOLLM2_ENTRY, SMOLLM2, converted_dir),
             FolderPackage(MINILM_ENTRY, MINILM),
         ]
@@ -214,7 +232,8 @@ class Catalogue:
     def _with_state(self, entry: CatalogueEntry) -> CatalogueEntry:
         """The entry with what this catalogue knows of it: being loaded, or failed a moment ago."""
         with self._lock:
-            job, failure = self._jobs.get(entry.id), self._failures.get(entry.id)
+            held = entry.id, entry.implementations[0]
+            job, failure = self._jobs.get(held), self._failures.get(held)
         if entry.state != "ready":
             return entry
         if job:
@@ -223,13 +242,13 @@ class Catalogue:
             return entry.unavailable(failure[1])
         return entry
 
-    def _loaded_model(self, entry: CatalogueEntry) -> AttentionModel | None:
+    def _loaded_model(self, entry: CatalogueEntry, implementation: str) -> AttentionModel | None:
         """The model if it is in memory and its weights are still those on disk; it then counts as used last."""
         with self._lock:
-            held = self._loaded.get(entry.id)
+            held = self._loaded.get((entry.id, implementation))
             if held is None or held[0] != entry.revision:
                 return None
-            self._loaded.move_to_end(entry.id)
+            self._loaded.move_to_end((entry.id, implementation))
             return held[1]
 
     def _wait_for_download(
@@ -243,22 +262,23 @@ class Catalogue:
             time.sleep(POLL_S)
         return entry
 
-    def _job(self, source: ModelSource, entry: CatalogueEntry) -> _Job:
+    def _job(self, source: ModelSource, entry: CatalogueEntry, implementation: str) -> _Job:
         """The job that loads this model: the one under way, or a new one."""
+        held = entry.id, implementation
         with self._lock:
-            if (job := self._jobs.get(entry.id)) is not None:
+            if (job := self._jobs.get(held)) is not None:
                 return job
-            job = self._jobs[entry.id] = _Job()
-            self._failures.pop(entry.id, None)
-        thread = threading.Thread(target=self._work, args=(source, entry, job), name=f"load-{entry.id}", daemon=True)
-        thread.start()
+            job = self._jobs[held] = _Job()
+            self._failures.pop(held, None)
+        work = (source, entry, implementation, job)
+        threading.Thread(target=self._work, args=work, name=f"load-{entry.id}", daemon=True).start()
         return job
 
-    def _work(self, source: ModelSource, entry: CatalogueEntry, job: _Job) -> None:
+    def _work(self, source: ModelSource, entry: CatalogueEntry, implementation: str, job: _Job) -> None:
         """Convert and load, then tell everyone who waits."""
         try:
             with self._loading:
-                job.model = self._load(source, entry, job)
+                job.model = self._load(source, entry, implementation, job)
         except EngineError as error:
             job.reason = str(error)
         except MemoryError:
@@ -269,12 +289,12 @@ class Catalogue:
             job.reason = f"it cannot be loaded ({type(error).__name__})"
             logger.warning("loading %s failed", entry.id, exc_info=error)
         with self._lock:
-            self._jobs.pop(entry.id, None)
+            self._jobs.pop((entry.id, implementation), None)
             if job.reason is not None:
-                self._failures[entry.id] = (time.monotonic(), job.reason)
+                self._failures[entry.id, implementation] = (time.monotonic(), job.reason)
         job.over.set()
 
-    def _load(self, source: ModelSource, entry: CatalogueEntry, job: _Job) -> AttentionModel:
+    def _load(self, source: ModelSource, entry: CatalogueEntry, implementation: str, job: _Job) -> AttentionModel:
         """Load the model, after making room for it."""
         started = time.perf_counter()
 
@@ -284,11 +304,11 @@ class Catalogue:
         folder = source.folder(converting)
         job.progress = CONVERTING_SHARE
         with self._lock:
-            self._loaded.pop(entry.id, None)
+            self._loaded.pop((entry.id, implementation), None)
             while len(self._loaded) >= self._keep:
                 self._loaded.popitem(last=False)
-        model = self._load_model(folder, entry)
+        model = self._load_model(folder, entry, implementation)
         with self._lock:
-            self._loaded[entry.id] = (entry.revision, model)
+            self._loaded[entry.id, implementation] = (entry.revision, model)
         logger.info("loaded %s in %.1f s", entry.id, time.perf_counter() - started)
         return model

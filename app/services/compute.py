@@ -9,14 +9,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.services.cutting import cut_tokens
-from app.services.errors import DomainError, RunCancelled, RunFailed, RunTooLarge
+from app.services.errors import DomainError, InvalidRequest, RunCancelled, RunFailed, RunTooLarge, TextTooLong
 from app.services.live import LiveRun
 from app.services.ports import ModelEntry, Models
-from app.services.records import Failure, Options, Progress, RunRecord, Stage, TextFacts, Timings
+from app.services.records import Failure, Options, Progress, RunRecord, Stage, TextFacts, Texts, Timings
 from models.errors import Cancelled, CaptureError
 from models.protocol import AttentionModel, CaptureReader, ModelDescription, RunResult, ShouldStop
 from models.tokens import Token
@@ -26,16 +26,27 @@ logger = logging.getLogger("everyhead.runs")
 PREPARING_STEPS = 100  # loading reports a fraction; progress counts
 FACTS = ("family", "kind", "n_layers", "n_heads", "n_kv_heads", "max_tokens", "weight_precision")
 
+NO_PAIR = "this model reads one text; leave it out"
+
 Put = Callable[[RunRecord, CaptureReader], None]
 
 
-def model_facts(entry: ModelEntry, about: ModelDescription | None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Fitted:
+    """The tokens that a run is about: kept of the text, and of the target where one was given or written."""
+
+    tokens: tuple[Token, ...]
+    facts: TextFacts
+    target: tuple[Token, ...] = ()
+
+
+def model_facts(entry: ModelEntry, implementation: str, about: ModelDescription | None) -> dict[str, Any]:
     """The `model` of a summary: from the catalogue, and from the model itself once it is loaded."""
     known: Any = about or entry
     facts = {"id": entry.id, "name": entry.name, **{name: getattr(known, name) for name in FACTS}}
     facts["revision"] = entry.revision or (about.revision if about else None)
     facts["dtype"] = about.dtype if about else None
-    facts["implementation"] = about.implementation if about else None
+    facts["implementation"] = implementation
     facts["note"] = entry.note
     return facts
 
@@ -48,30 +59,35 @@ class Compute:
         self._limit_bytes = limit_bytes
         self._tokenizing = threading.Lock()  # tokenizers are not made for two threads at once
 
-    def is_loaded(self, model_id: str) -> bool:
+    def is_loaded(self, model_id: str, implementation: str | None) -> bool:
         """Whether asking for the model takes no time."""
-        return self._models.is_loaded(model_id)
+        return self._models.is_loaded(model_id, implementation)
 
-    def fit(self, model_id: str, text: str, options: Options) -> tuple[AttentionModel, tuple[Token, ...], TextFacts]:
-        """The tokens that a run is about. Raises TextEmpty, TextTooLong, RunTooLarge."""
-        model = self._load(model_id, lambda _: None, lambda: False)
-        return model, *self._fit(model, text, options)
+    def fit(self, model_id: str, implementation: str | None, texts: Texts, options: Options) -> Fitted:
+        """The tokens that a run is about. Raises TextEmpty, TextTooLong, RunTooLarge, InvalidRequest."""
+        model = self._models.load(model_id, lambda _: None, lambda: False, implementation)
+        return self._fit(model, texts, options)
 
     def tokenize(
-        self, model_id: str, text: str, *, add_special_tokens: bool, stopped: ShouldStop
+        self, model_id: str, texts: Texts, *, add_special_tokens: bool, stopped: ShouldStop
     ) -> tuple[list[Token], int]:
-        """All tokens of a text, and the model's limit. Raises Cancelled."""
-        model = self._load(model_id, lambda _: None, stopped)
+        """All tokens of a text or pair, and the model's limit. Raises Cancelled, InvalidRequest."""
+        model = self._models.load(model_id, lambda _: None, stopped)
+        return self._cut(model, texts, add_special_tokens=add_special_tokens), model.description.max_tokens
+
+    def tokenize_target(self, model_id: str, text: str, *, stopped: ShouldStop) -> list[Token]:
+        """What a decoder reads for a target text. Raises Cancelled."""
+        model = self._models.load(model_id, lambda _: None, stopped)
         with self._tokenizing:
-            return model.tokenize(text, add_special_tokens=add_special_tokens), model.description.max_tokens
+            return model.tokenize_target(text)
 
     def run(self, run: LiveRun, put: Put) -> None:
         """One run, from queued to done, failed or cancelled."""
-        self._guard(run, lambda: self._run(run, put))
+        guarded(run, lambda: self._run(run, put))
 
     def check(self, run: LiveRun, update: Callable[[RunRecord], None]) -> None:
         """The whole-pass comparison of a finished run; its card then holds the result."""
-        self._guard(run, lambda: self._check(run, update))
+        guarded(run, lambda: self._check(run, update))
 
     @staticmethod
     def cancel(run: LiveRun) -> None:
@@ -81,47 +97,54 @@ class Compute:
             record = replace(record, status="cancelled")
         run.finish(record, failure=RunCancelled())
 
-    def _guard(self, run: LiveRun, work: Callable[[], None]) -> None:
-        """Do the work; whatever goes wrong becomes this run's failure."""
-        try:
-            work()
-        except Cancelled:
-            self.cancel(run)
-        except DomainError as error:
-            _fail(run, error)
-        except CaptureError as error:
-            _fail(run, RunFailed(f"The model's attention could not be captured: {error}", run=run.record.id), error)
-        except Exception as error:  # noqa: BLE001 - any library may raise anything; its text may quote the user's
-            kind = type(error).__name__
-            logger.error("run %s failed: %s", run.record.id[:8], kind)
-            _fail(run, RunFailed("The model's pass failed. POST the run again to retry.", run=run.record.id, kind=kind))
-
-    def _load(self, model_id: str, on_progress: Callable[[float], None], stopped: Callable[[], bool]) -> AttentionModel:
-        return self._models.load(model_id, on_progress, stopped)
-
-    def _fit(self, model: AttentionModel, text: str, options: Options) -> tuple[tuple[Token, ...], TextFacts]:
+    def _cut(self, model: AttentionModel, texts: Texts, *, add_special_tokens: bool) -> list[Token]:
+        if texts.pair is not None and not model.description.takes_pair:  # the catalogue may not have known
+            raise InvalidRequest({"text_pair": NO_PAIR})
         with self._tokenizing:
-            tokens = model.tokenize(text, add_special_tokens=options.add_special_tokens)
-        kept, facts = cut_tokens(tokens, len(text), model.description.max_tokens, options.truncate)
-        if (needed := model.capture_bytes(len(kept))) > self._limit_bytes:
+            return model.tokenize(texts.source, text_pair=texts.pair, add_special_tokens=add_special_tokens)
+
+    def _fit(self, model: AttentionModel, texts: Texts, options: Options) -> Fitted:
+        tokens = self._cut(model, texts, add_special_tokens=options.add_special_tokens)
+        limit = model.description.max_tokens
+        kept, facts = cut_tokens(tokens, len(texts.source), limit, options.truncate, pair=options.pair)
+        target: list[Token] = []
+        if texts.target is not None:
+            with self._tokenizing:
+                target = model.tokenize_target(texts.target)
+        if len(target) > limit:
+            raise TextTooLong(len(target), limit, "target_text")
+        self._bytes_of(model, len(kept), len(target))
+        return Fitted(kept, facts, tuple(target))
+
+    def _bytes_of(self, model: AttentionModel, n_tokens: int, n_target: int) -> int:
+        """What the capture will take. Raises RunTooLarge."""
+        needed = model.capture_bytes(n_tokens, n_target)
+        if needed > self._limit_bytes:
             raise RunTooLarge(needed, self._limit_bytes)
-        return kept, facts
+        return needed
 
     def _run(self, run: LiveRun, put: Put) -> None:
         started = time.perf_counter()
         timings = Timings(wait_ms=_ms(started - run.submitted_at))
-        model_id = run.record.model["id"]
+        model_id, implementation = run.record.model["id"], run.record.model["implementation"]
         run.change(status="running", progress=Progress("preparing"))
-        model = self._load(model_id, lambda part: _at(run, "preparing", round(part * PREPARING_STEPS)), run.stopped)
+        model = self._models.load(
+            model_id, lambda part: _at(run, "preparing", round(part * PREPARING_STEPS)), run.stopped, implementation
+        )
         _at(run, "tokenizing", 0, 0)
         tokenizing = time.perf_counter()
-        tokens, facts = self._fit(model, run.text, run.record.options)
+        fitted = self._fit(model, run.texts, run.record.options)
         timings = replace(timings, tokenize_ms=_ms(time.perf_counter() - tokenizing))
-        about = model_facts(self._models.entry(model_id), model.description)
-        bytes_needed = model.capture_bytes(len(tokens))
-        run.change(record=replace(run.record, model=about, tokens=tokens, text=facts, bytes=bytes_needed))
-        _at(run, "forward", 0, 0)
-        result = model.run([token.id for token in tokens], on_layer=_reporter(run), should_stop=run.stopped)
+        about = model_facts(self._models.entry(model_id), implementation, model.description)
+        record = replace(run.record, model=about, tokens=fitted.tokens, text=fitted.facts)
+        run.change(record=record)
+        target = fitted.target
+        if record.options.target == "written":
+            _at(run, "writing", 0, 0)
+            target = tuple(model.write_target(**_source(record), should_stop=run.stopped))
+        record = replace(record, target=target, bytes=self._bytes_of(model, len(record.tokens), len(target)))
+        run.change(record=record, progress=Progress("forward"))
+        result = model.run(**_inputs(record), on_layer=_reporter(run), should_stop=run.stopped)
         self._finish(run, result, timings, put)
 
     @staticmethod
@@ -147,11 +170,39 @@ class Compute:
 
     def _check(self, run: LiveRun, update: Callable[[RunRecord], None]) -> None:
         run.change(progress=Progress("checking"))
-        model = self._load(run.record.model["id"], lambda _: None, run.stopped)
-        check = model.compare_whole_pass([token.id for token in run.record.tokens], should_stop=run.stopped)
-        card = run.record.card
-        record = replace(run.record, progress=Progress("done"), card=card.replace(check) if card else None)
+        record = run.record
+        model = self._models.load(record.model["id"], lambda _: None, run.stopped, record.model["implementation"])
+        check = model.compare_whole_pass(**_inputs(record), should_stop=run.stopped)
+        card = record.card
+        record = replace(record, progress=Progress("done"), card=card.replace(check) if card else None)
         run.finish(record, before=lambda: update(record))
+
+
+def guarded(run: LiveRun, work: Callable[[], None]) -> None:
+    """Do the work; whatever goes wrong becomes this run's failure."""
+    try:
+        work()
+    except Cancelled:
+        Compute.cancel(run)
+    except DomainError as error:
+        _fail(run, error)
+    except CaptureError as error:
+        _fail(run, RunFailed(f"The model's attention could not be captured: {error}", run=run.record.id), error)
+    except Exception as error:  # noqa: BLE001 - any library may raise anything; its text may quote the user's
+        kind = type(error).__name__
+        logger.error("run %s failed: %s", run.record.id[:8], kind)
+        _fail(run, RunFailed("The model's pass failed. POST the run again to retry.", run=run.record.id, kind=kind))
+
+
+def _source(record: RunRecord) -> dict[str, Any]:
+    """What an encoder, or a model without one, is given of a run."""
+    segments = [token.segment for token in record.tokens] if record.options.pair else None
+    return {"token_ids": [token.id for token in record.tokens], "segments": segments}
+
+
+def _inputs(record: RunRecord) -> dict[str, Any]:
+    """The same, and what a decoder beside an encoder is given."""
+    return {**_source(record), "target_ids": [token.id for token in record.target] or None}
 
 
 def _fail(run: LiveRun, error: DomainError, cause: CaptureError | None = None) -> None:

@@ -14,11 +14,12 @@ from models.tokens import Token
 
 
 def cut_tokens(
-    tokens: Sequence[Token], characters: int, limit: int, truncate: Truncate
+    tokens: Sequence[Token], characters: int, limit: int, truncate: Truncate, *, pair: bool = False
 ) -> tuple[tuple[Token, ...], TextFacts]:
     """The tokens to run, numbered from 0, with offsets into the whole text. Raises TextEmpty, TextTooLong.
 
-    A character whose pieces straddle the cut is left out whole.
+    A character whose pieces straddle the cut is left out whole. A pair of texts is never cut: which of them to shorten
+    is not for us to say.
     """
     head = _count(tokens)
     tail = _count(tokens[head:][::-1])
@@ -27,6 +28,8 @@ def cut_tokens(
         raise TextEmpty
     if len(tokens) <= limit:
         return tuple(tokens), TextFacts(characters, (0, characters), None, len(tokens))
+    if pair:
+        raise TextTooLong(len(tokens), limit, "text_pair")
     room = limit - head - tail
     if truncate == "error" or room < 1:
         raise TextTooLong(len(tokens), limit)

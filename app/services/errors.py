@@ -60,8 +60,12 @@ class TextEmpty(DomainError):
 
     code = "text_empty"
 
-    def __init__(self) -> None:
-        super().__init__("The text is empty. Send at least one character that is not white space.")
+    def __init__(self, field: str = "text") -> None:
+        what = "The text" if field == "text" else f"The field {field}"
+        otherwise = "" if field == "text" else ", or leave it out"
+        super().__init__(
+            f"{what} is empty. Send at least one character that is not white space{otherwise}.", field=field
+        )
 
 
 class TextTooLong(DomainError):
@@ -69,13 +73,18 @@ class TextTooLong(DomainError):
 
     code = "text_too_long"
 
-    def __init__(self, count: int, limit: int) -> None:
+    def __init__(self, count: int, limit: int, field: str = "text") -> None:
+        """`field` is the one to shorten; only a text that stands alone can be cut."""
+        cuts = field == "text"
+        what = {"text_pair": "The two texts together have", "target_text": "The target text has"}.get(field)
+        shorten = {"text_pair": "Shorten one of them", "target_text": "Shorten target_text"}.get(field, "Shorten it")
+        choice = ", or send truncate: cut_head (drop the beginning) or cut_tail (drop the end)" if cuts else ""
         super().__init__(
-            f"The text has {count} tokens and the model reads at most {limit}. Shorten it, or send truncate: cut_head "
-            "(drop the beginning) or cut_tail (drop the end).",
+            f"{what or 'The text has'} {count} tokens and the model reads at most {limit}. {shorten}{choice}.",
+            field=field,
             count=count,
             limit=limit,
-            choices=["cut_head", "cut_tail"],
+            choices=["cut_head", "cut_tail"] if cuts else [],
         )
 
 

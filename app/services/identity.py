@@ -15,7 +15,7 @@ import secrets
 from dataclasses import asdict
 from pathlib import Path
 
-from app.services.records import Options
+from app.services.records import Options, Texts
 
 KEY_BYTES = 32
 ID_BYTES = 16
@@ -53,11 +53,11 @@ def run_id(
     implementation: str,
     dtype: str,
     format_version: str,
-    text: str,
+    texts: Texts,
     options: Options,
 ) -> str:
     """32 hexadecimal digits."""
-    parts = [model, revision, implementation, dtype, format_version, text, asdict(options)]
+    parts = [model, revision, implementation, dtype, format_version, asdict(texts), asdict(options)]
     data = json.dumps(parts, sort_keys=True).encode()
     return hashlib.blake2b(data, key=key, digest_size=ID_BYTES).hexdigest()
 

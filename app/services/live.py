@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 from app.services.errors import DomainError
-from app.services.records import Progress, RunRecord, Status
+from app.services.records import Progress, RunRecord, Status, Texts
 
 OnChange = Callable[[], None]
 
@@ -24,9 +24,9 @@ class LiveRun:
     wanted   it goes on without anybody waiting, until it is deleted
     """
 
-    def __init__(self, record: RunRecord, work: Callable[[LiveRun], None], text: str = "") -> None:
+    def __init__(self, record: RunRecord, work: Callable[[LiveRun], None], texts: Texts | None = None) -> None:
         self.record = record
-        self.text = text
+        self.texts = texts or Texts("")
         self.failure: DomainError | None = None
         self.waiters = 0
         self.wanted = False
@@ -69,7 +69,7 @@ class LiveRun:
             if self.over:
                 return
             before()
-            self.record, self.failure, self.over, self.text = record, failure, True, ""
+            self.record, self.failure, self.over, self.texts = record, failure, True, Texts("")
         self._stop.set()
         self._tell()
 

@@ -11,9 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from transformers import AutoConfig
+
 from app.services.downloads import Downloads
 from app.services.ports import State
 from models.checkpoints import Checkpoint, IncompleteCheckpoint, UnusableCheckpoint, local_checkpoint, read_checkpoint
+from models.errors import EngineError
 from models.packaged import (
     WeightPackage,
     convert_gguf,
@@ -24,7 +27,7 @@ from models.packaged import (
 )
 
 OnProgress = Callable[[float], None]
-NEEDS_TARGET = "encoder–decoder models need a target text beside the text, which cannot be given yet"
+BY_TRANSFORMERS = ("transformers",)
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class CatalogueEntry:
     revision: str | None = None
     weight_precision: str | None = None
     note: str | None = None
+    takes_pair: bool | None = None
+    implementations: tuple[str, ...] = BY_TRANSFORMERS
 
     def unavailable(self, reason: str) -> CatalogueEntry:
         """This entry, not usable for the reason given."""
@@ -54,7 +59,7 @@ class CatalogueEntry:
 
     def described_by(self, checkpoint: Checkpoint) -> CatalogueEntry:
         """This entry with what its checkpoint says; precision and revision only where the entry has none."""
-        described = replace(
+        return replace(
             self,
             family=checkpoint.family,
             kind=checkpoint.kind,
@@ -64,8 +69,9 @@ class CatalogueEntry:
             max_tokens=checkpoint.max_tokens,
             revision=self.revision or checkpoint.revision,
             weight_precision=self.weight_precision or checkpoint.weight_precision,
+            takes_pair=checkpoint.takes_pair,
+            implementations=implementations_of(checkpoint),
         )
-        return described.unavailable(NEEDS_TARGET) if checkpoint.kind == "encoder-decoder" else described
 
 
 class ModelSource(Protocol):
@@ -200,6 +206,19 @@ class LocalModel:
     def folder(self, on_progress: OnProgress) -> Path:
         """The folder, checked again."""
         return local_checkpoint(self.models_dir, self.name).folder
+
+
+def implementations_of(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """The code that can run a checkpoint; the first is the default. GPT-2 runs on our own Transformer."""
+    if checkpoint.family != "gpt2":
+        return BY_TRANSFORMERS
+    from models.gpt2_weights import config_from_gpt2  # here: other entries of the list need no engine
+
+    try:
+        config_from_gpt2(AutoConfig.from_pretrained(checkpoint.folder, local_files_only=True))
+    except EngineError:  # an option that ours does not have
+        return BY_TRANSFORMERS
+    return ("own", "transformers")
 
 
 def _not_installed(package: WeightPackage) -> str:

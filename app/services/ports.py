@@ -5,7 +5,7 @@ Nothing here says where models live or how they are loaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from torch import Tensor
@@ -81,6 +81,14 @@ class ModelEntry(Protocol):
         """Of the stored weights."""
 
     @property
+    def takes_pair(self) -> bool | None:
+        """Whether it reads a second text beside the first."""
+
+    @property
+    def implementations(self) -> Sequence[str]:
+        """The code that can run it, "own" or "transformers"; the first is the default."""
+
+    @property
     def note(self) -> str | None:
         """What else people must know."""
 
@@ -97,11 +105,20 @@ class Models(Protocol):
     def prepare(self, model_id: str) -> None:
         """Start loading in the background; does nothing if it is loaded or being loaded."""
 
-    def is_loaded(self, model_id: str) -> bool:
+    def is_loaded(self, model_id: str, implementation: str | None = None) -> bool:
         """Whether `load` would answer at once. Raises UnknownModel."""
 
-    def load(self, model_id: str, on_progress: OnProgress, should_stop: Callable[[], bool]) -> AttentionModel:
-        """The loaded model; waits until it is. Raises ModelUnavailable, ModelNeedsDownload, Cancelled."""
+    def load(
+        self,
+        model_id: str,
+        on_progress: OnProgress,
+        should_stop: Callable[[], bool],
+        implementation: str | None = None,
+    ) -> AttentionModel:
+        """The loaded model; waits until it is. Raises ModelUnavailable, ModelNeedsDownload, Cancelled.
+
+        implementation: one of the entry's, its first if left out
+        """
 
     def start_download(self, model_id: str) -> None:
         """Start fetching the weights. Raises UnknownModel, ModelUnavailable."""

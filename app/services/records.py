@@ -14,17 +14,33 @@ from models.protocol import MaskKind, SiteDescription, Span
 from models.tokens import Token
 
 Status = Literal["queued", "running", "done", "failed", "cancelled"]
-Stage = Literal["queued", "preparing", "tokenizing", "forward", "checking", "done"]
+Stage = Literal["queued", "preparing", "tokenizing", "writing", "forward", "checking", "done"]
 Truncate = Literal["error", "cut_head", "cut_tail"]
+Target = Literal["given", "written"]
 UNFINISHED: tuple[Status, ...] = ("queued", "running")
 
 
 @dataclass(frozen=True)
+class Texts:
+    """What somebody wants to see, in words: a text, perhaps a second one beside it, perhaps what a decoder reads."""
+
+    source: str
+    pair: str | None = None
+    target: str | None = None
+
+
+@dataclass(frozen=True)
 class Options:
-    """What else decides a run's result."""
+    """What else decides a run's result.
+
+    target  where the text that a decoder reads came from: given, or written by the model; None where there is none
+    pair    whether a second text was given beside the first
+    """
 
     truncate: Truncate = "error"
     add_special_tokens: bool = True
+    target: Target | None = None
+    pair: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,6 +95,7 @@ class RunRecord:
     text: TextFacts
     progress: Progress = Progress()
     tokens: tuple[Token, ...] = ()
+    target: tuple[Token, ...] = ()
     sites: tuple[SiteDescription, ...] = ()
     card: Card | None = None
     timings: Timings = Timings()
@@ -97,7 +114,8 @@ class RunRecord:
         for name in ("options", "text", "progress", "timings"):
             data[name] = asdict(getattr(self, name))
         # vars, not asdict: tokens are flat, and there may be thousands.
-        data["tokens"] = {"source": [dict(vars(token)) for token in self.tokens], "target": []}
+        sides = {"source": self.tokens, "target": self.target}
+        data["tokens"] = {side: [dict(vars(token)) for token in tokens] for side, tokens in sides.items()}
         data["sites"] = [asdict(site) for site in self.sites]
         data["card"] = None if self.card is None else self.card.as_dict()
         data["error"] = None if self.error is None else asdict(self.error)
@@ -113,6 +131,7 @@ class RunRecord:
             text=TextFacts(**{**text, "kept": (text["kept"][0], text["kept"][1])}),
             progress=Progress(**data["progress"]),
             tokens=tuple(Token(**token) for token in data["tokens"]["source"]),
+            target=tuple(Token(**token) for token in data["tokens"]["target"]),
             sites=_sites(data["sites"]),
             card=None if data["card"] is None else Card.from_dict(data["card"]),
             timings=Timings(**data["timings"]),

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.services.compute import Compute, model_facts
+from app.services.compute import NO_PAIR, Compute, model_facts
 from app.services.errors import (
     DomainError,
     InvalidRequest,
@@ -27,15 +27,15 @@ from app.services.identity import load_key, run_id
 from app.services.jobs import JobQueue
 from app.services.live import LiveRun, finished_run
 from app.services.ports import ModelEntry, Models
-from app.services.records import Options, RunRecord, TextFacts
+from app.services.records import Options, RunRecord, Target, TextFacts, Texts
 from app.services.store import RunStore, Stored
 from models.capture import VERSION as CAPTURE_VERSION
 from models.protocol import ShouldStop
 from models.tokens import Token
 
 REMEMBERED = 200  # failed and cancelled runs whose state can still be asked for
-IMPLEMENTATION = "transformers"
 DTYPE = "model"  # arithmetic follows the model's own type
+BOTH = "encoder-decoder"
 FORMAT_VERSION = f"1.{CAPTURE_VERSION}"  # of what is stored; a change makes older runs unreadable
 
 
@@ -45,8 +45,15 @@ class RunRequest:
 
     model: str
     text: str
-    options: Options = field(default_factory=Options)
+    options: Options = field(default_factory=Options)  # target and pair follow from the texts
     implementation: str | None = None
+    text_pair: str | None = None
+    target_text: str | None = None
+
+    @property
+    def texts(self) -> Texts:
+        """Everything that was sent to be looked at."""
+        return Texts(self.text, self.text_pair, self.target_text)
 
 
 class RunService:
@@ -72,11 +79,12 @@ class RunService:
         Else the caller waits for it and must call `release`. Raises what the model, the text or the queue forbid.
         """
         entry = self._usable(request)
+        request = _settled(request, entry)
         identity = self._identity(request, entry)
         if (run := self._join(identity, wanted=wanted)) is not None:
             return run
-        if self._compute.is_loaded(request.model):  # so that a text that does not fit is refused at once
-            self._compute.fit(request.model, request.text, request.options)
+        if self._compute.is_loaded(request.model, request.implementation):  # refuse at once a text that does not fit
+            self._compute.fit(request.model, request.implementation, request.texts, request.options)
         with self._lock:
             if (run := self._joined(identity, wanted=wanted)) is None:
                 run = self._new(identity, request, entry)
@@ -85,14 +93,18 @@ class RunService:
                 self._remember(run)
         return run
 
-    def tokenize(
-        self, model_id: str, text: str, *, add_special_tokens: bool = True, stopped: ShouldStop = lambda: False
-    ) -> tuple[list[Token], int]:
-        """Tokens of a text and the model's limit; loads the model if it must. Raises Cancelled."""
-        if not text.strip():
-            raise TextEmpty
-        self._usable(RunRequest(model_id, text))
-        return self._compute.tokenize(model_id, text, add_special_tokens=add_special_tokens, stopped=stopped)
+    def tokenize(self, request: RunRequest, *, stopped: ShouldStop = lambda: False) -> tuple[list[Token], int]:
+        """Tokens of a text or pair and the model's limit; loads the model if it must. Raises Cancelled."""
+        self._usable(request)
+        special = request.options.add_special_tokens
+        return self._compute.tokenize(request.model, request.texts, add_special_tokens=special, stopped=stopped)
+
+    def tokenize_target(self, request: RunRequest, *, stopped: ShouldStop = lambda: False) -> list[Token]:
+        """What the decoder reads for the request's target text; nothing if there is none. Raises Cancelled."""
+        self._usable(request)
+        if request.target_text is None:
+            return []
+        return self._compute.tokenize_target(request.model, request.target_text, stopped=stopped)
 
     def release(self, run: LiveRun) -> None:
         """The caller waits no longer; a run for which nobody waits and that nobody wanted is cancelled."""
@@ -183,15 +195,17 @@ class RunService:
 
     def _usable(self, request: RunRequest) -> ModelEntry:
         """The model's entry, after the refusals that need no tokenizer."""
-        if not request.text.strip():
-            raise TextEmpty
+        for name in ("text", "text_pair", "target_text"):
+            given: str | None = getattr(request, name)
+            if given is not None and not given.strip():
+                raise TextEmpty(name)
         entry = self._models.entry(request.model)
         if entry.state == "unavailable":
             raise ModelUnavailable(entry.id, entry.reason or "the reason is unknown")
         if entry.state == "needs_download":
             raise ModelNeedsDownload(entry.id)
-        if request.implementation not in (None, IMPLEMENTATION):
-            raise InvalidRequest({"implementation": f"must be {IMPLEMENTATION} for this model"})
+        if problems := _misfits(request, entry):
+            raise InvalidRequest(problems)
         return entry
 
     def _identity(self, request: RunRequest, entry: ModelEntry) -> str:
@@ -199,10 +213,10 @@ class RunService:
             self._key,
             model=entry.id,
             revision=entry.revision or "",
-            implementation=IMPLEMENTATION,
+            implementation=request.implementation or "",
             dtype=DTYPE,
             format_version=FORMAT_VERSION,
-            text=request.text,
+            texts=request.texts,
             options=request.options,
         )
 
@@ -232,11 +246,11 @@ class RunService:
             identity,
             "queued",
             datetime.now(UTC).isoformat(timespec="milliseconds"),
-            model_facts(entry, None),
+            model_facts(entry, request.implementation or entry.implementations[0], None),
             request.options,
             TextFacts(characters, (0, characters)),
         )
-        return LiveRun(record, self._do_run, request.text)
+        return LiveRun(record, self._do_run, request.texts)
 
     def _remember(self, run: LiveRun) -> None:
         self._live[run.record.id] = run
@@ -263,6 +277,29 @@ class RunService:
         with self._lock:
             if self._checks.get(run.record.id) is run:
                 del self._checks[run.record.id]
+
+
+def _misfits(request: RunRequest, entry: ModelEntry) -> dict[str, str]:
+    """Fields of a request that this model has no use for, with what to do."""
+    problems = {}
+    if request.implementation not in (None, *entry.implementations):
+        problems["implementation"] = f"{' or '.join(entry.implementations)} for this model"
+    if request.target_text is not None and entry.kind not in (None, BOTH):
+        problems["target_text"] = f"only {BOTH} models read one, this is {_article(entry.kind)}; leave it out"
+    if request.text_pair is not None and entry.takes_pair is False:
+        problems["text_pair"] = NO_PAIR
+    return problems
+
+
+def _article(kind: str | None) -> str:
+    return f"an {kind}" if kind == "encoder" else f"a {kind}"
+
+
+def _settled(request: RunRequest, entry: ModelEntry) -> RunRequest:
+    """The request with everything that it leaves to us."""
+    given: Target = "written" if request.target_text is None else "given"
+    options = replace(request.options, target=given if entry.kind == BOTH else None, pair=request.text_pair is not None)
+    return replace(request, options=options, implementation=request.implementation or entry.implementations[0])
 
 
 def _refusal(run: LiveRun) -> DomainError:

@@ -20,7 +20,7 @@ from tests.fake_capture import read_fake_capture
 from tests.fakes import FakeModel, FakeModels
 
 TEXT = "The cat saw the cat"
-MODEL = "fake-30x9"
+MODEL, SEQ2SEQ, PAIRS = "fake-30x9", "fake-seq2seq", "fake-pairs"
 Start = Callable[..., TestClient]
 
 

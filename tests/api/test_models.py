@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from transformers.utils import logging as transformers_logging
 
 from app.services.catalogue import Catalogue
-from tests.api.conftest import MODEL, TEXT, Start, small_model
+from tests.api.conftest import MODEL, PAIRS, SEQ2SEQ, TEXT, Start, small_model
 
 
 def test_a_model_that_loads_says_nothing_on_standard_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -39,12 +39,16 @@ def test_models_are_listed_with_state_and_reason(client: TestClient) -> None:
     models = client.get("/api/models").json()["models"]
     assert [(one["id"], one["state"]) for one in models] == [
         (MODEL, "ready"),
+        (SEQ2SEQ, "ready"),
+        (PAIRS, "ready"),
         ("gpt2", "needs_download"),
         ("broken", "unavailable"),
     ]
     assert models[0]["n_layers"] == 4
-    assert models[1]["n_layers"] is None
-    assert "safetensors" in models[2]["reason"]
+    assert models[3]["n_layers"] is None
+    assert "safetensors" in models[4]["reason"]
+    assert [one["takes_pair"] for one in models[:3]] == [False, False, True]
+    assert [models[place]["implementations"] for place in (0, 3)] == [["transformers"], ["own", "transformers"]]
 
 
 def test_tokens_without_a_run(client: TestClient) -> None:

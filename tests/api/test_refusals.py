@@ -153,7 +153,7 @@ def test_a_text_over_the_limit_says_the_count_and_the_choices(start: Start, load
     answer = client.post("/api/runs", json={"model": MODEL, "text": TEXT})
     error = answer.json()["error"]
     assert (answer.status_code, error["code"]) == (422, "text_too_long")
-    assert error["details"] == {"count": 6, "limit": 4, "choices": ["cut_head", "cut_tail"]}
+    assert error["details"] == {"field": "text", "count": 6, "limit": 4, "choices": ["cut_head", "cut_tail"]}
 
 
 def test_a_run_larger_than_the_store_never_starts(start: Start) -> None:

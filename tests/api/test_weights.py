@@ -14,7 +14,7 @@ import torch
 from starlette.testclient import TestClient
 
 from tests.api.conftest import Start, make_run, settle, small_model
-from tests.fake_capture import FakeCapture
+from tests.fake_capture import FakeCapture, FakeSite
 
 LONG = "one two three four five six seven eight nine ten " * 6
 
@@ -23,6 +23,11 @@ def capture_of(client: TestClient, run: dict[str, Any]) -> FakeCapture:
     """The capture behind a run."""
     capture: FakeCapture = client.app.state.services.runs.read(run["id"])[1]  # type: ignore[attr-defined]
     return capture
+
+
+def site_of(client: TestClient, run: dict[str, Any]) -> FakeSite:
+    """Its one site."""
+    return capture_of(client, run).by_name["decoder.self"]
 
 
 def npy(content: bytes) -> npt.NDArray[Any]:
@@ -41,7 +46,7 @@ def weights(client: TestClient, run: dict[str, Any], **query: Any) -> dict[str, 
 
 def test_a_whole_head_is_exact_and_masked_cells_are_null(client: TestClient, run: dict[str, Any]) -> None:
     answer = weights(client, run)
-    expected = capture_of(client, run).rows(1, 2, (0, 6))
+    expected = site_of(client, run).rows(1, 2, (0, 6))
     assert (answer["rows"], answer["cols"], answer["row_step"], answer["col_step"]) == ([0, 6], [0, 6], 1, 1)
     for query_pos, row in enumerate(answer["weights"]):
         assert row[: query_pos + 1] == expected[query_pos, : query_pos + 1].tolist()
@@ -117,7 +122,7 @@ def test_figures_that_cannot_be_told_are_null(client: TestClient, run: dict[str,
 
 def test_rows_of_one_head(client: TestClient, run: dict[str, Any]) -> None:
     rows = client.get(f"{run['links']['self']}/rows", params={"layer": 0, "head": 1}).json()
-    expected = capture_of(client, run).rows(0, 1, (0, 6))
+    expected = site_of(client, run).rows(0, 1, (0, 6))
     assert rows["self"] == pytest.approx(expected.diagonal().tolist())
     assert rows["previous"][0] is None, "the first row has no previous key"
     assert rows["top_key"] == expected.nan_to_num(0).argmax(-1).tolist()

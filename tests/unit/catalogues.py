@@ -28,7 +28,7 @@ class Loader:
         self.most_at_once = 0
         self._at_once = 0
 
-    def __call__(self, folder: Path, entry: CatalogueEntry) -> AttentionModel:
+    def __call__(self, folder: Path, entry: CatalogueEntry, implementation: str) -> AttentionModel:
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
         assert self.go.wait(10)
