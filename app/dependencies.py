@@ -13,6 +13,7 @@ from fastapi import Depends, Request
 
 from app.services.ports import Models
 from app.services.runs import RunService
+from app.services.stages import StageService
 from app.settings import Settings
 
 T = TypeVar("T")
@@ -25,6 +26,7 @@ class Services:
     settings: Settings
     models: Models
     runs: RunService
+    stages: StageService
     threads: ThreadPoolExecutor
 
     async def in_thread(self, work: Callable[[], T]) -> T:

@@ -15,11 +15,12 @@ from fastapi.middleware.gzip import GZipMiddleware
 from app import errors
 from app.dependencies import Services
 from app.middleware import Gate, HeadAsGet, LastResort
-from app.routes import attention, health, models, pages, runs, weights
+from app.routes import attention, health, models, pages, runs, stages, weights
 from app.services.catalogue import Catalogue
 from app.services.jobs import JobQueue
 from app.services.ports import Models, ReadCapture
 from app.services.runs import FORMAT_VERSION, RunService
+from app.services.stages import StageService
 from app.services.store import RunStore
 from app.settings import Settings
 from models.capture import Capture
@@ -44,6 +45,7 @@ def create_app(
         services.runs.start()
         services.models.prepare(_first_model(services.models, settings.default_model))
         yield
+        services.stages.close()
         services.runs.close()
         services.threads.shutdown(wait=False, cancel_futures=True)
 
@@ -61,7 +63,7 @@ def create_app(
     app.add_middleware(HeadAsGet)
     app.add_middleware(LastResort)
     errors.install(app)
-    for part in (models, runs, weights, attention, health):
+    for part in (models, runs, stages, weights, attention, health):
         app.include_router(part.router)
     pages.install(app)
     return app
@@ -95,4 +97,5 @@ def _services(settings: Settings, catalogue: Models | None, read_capture: ReadCa
     queue = JobQueue(settings.queue_limit, time.perf_counter, store.wait_for_room)
     service = RunService(catalogue, store, queue, settings.data_dir)
     threads = ThreadPoolExecutor(WAITING_THREADS, thread_name_prefix="waiting")
-    return Services(settings, catalogue, service, threads)
+    stages_of = StageService(catalogue, queue, service.read)
+    return Services(settings, catalogue, service, stages_of, threads)

@@ -161,7 +161,7 @@ def recorded(recorder: Recorder) -> Attend:
     Shapes:  as for `explicit_attention`, batch = 1; it gives no weights: the recorder keeps what gives them back
     """
 
-    def attend(
+    def _attend(
         module: MultiHeadAttention,
         query: Tensor,
         key: Tensor,
@@ -185,7 +185,7 @@ def recorded(recorder: Recorder) -> Attend:
         )
         return recorder.attend(call)[None], None  # (1, n_heads, query_len, d_head)
 
-    return attend
+    return _attend
 
 
 def expected_modules(model: Transformer) -> dict[str, int]:

@@ -23,13 +23,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
-from transformers import GPT2LMHeadModel
+from transformers import GPT2LMHeadModel, GPT2Model
 
 from models.attention import attention_scores, attention_weights, weighted_sum
-from models.errors import Cancelled, CaptureError, ShapeError
+from models.errors import Cancelled, CaptureError, ShapeError, UnsupportedModel
 from models.layers import TransformerLayer
 from models.multi_head import Attend, MultiHeadAttention
-from models.protocol import ShouldStop
+from models.protocol import AttentionModel, ShouldStop
 from models.transformer import Transformer
 
 # Largest difference / largest value of transformers' side, up to which two passes count as the same arithmetic in
@@ -52,6 +52,7 @@ IN_LAYER = (
     "feed_forward",
     "residual",
 )
+Theirs = GPT2LMHeadModel | GPT2Model  # without an output layer there are no logits to compare
 Note = Callable[[str, int | None, Tensor], None]  # (stage, layer, what was computed)
 
 
@@ -94,7 +95,7 @@ class Comparison:
 @torch.no_grad()
 def compare_stages(
     ours: Transformer,
-    theirs: GPT2LMHeadModel,
+    theirs: Theirs,
     token_ids: Sequence[int],
     *,
     should_stop: ShouldStop = lambda: False,
@@ -112,14 +113,26 @@ def compare_stages(
         )
     ids = torch.tensor([list(token_ids)], device=ours.output.weight.device)
     dtype = ours.output.weight.dtype
+    for model in (ours, theirs):
+        nn.Module.train(model, mode=False)
     found: dict[tuple[str, int | None], Stage] = {}
     for layers in _groups(ours, len(token_ids)):
-        found |= _compare(ours.eval(), theirs.eval(), ids, layers, should_stop)
+        found |= _compare(ours, theirs, ids, layers, should_stop)
     order = [("embeddings", None), *((stage, n) for n in range(ours.config.n_layers) for stage in IN_LAYER)]
-    order += [("final_norm", None), ("logits", None)]
+    order += [("final_norm", None), *([("logits", None)] if isinstance(theirs, GPT2LMHeadModel) else [])]
     if missing := [f"{stage} {layer}" for stage, layer in order if (stage, layer) not in found]:
         raise CaptureError(f"{len(missing)} stages were not seen, the first of them {missing[0]}")
     return Comparison(str(dtype).removeprefix("torch."), TOLERANCES[dtype], tuple(found[place] for place in order))
+
+
+def compare_models(
+    ours: AttentionModel, theirs: AttentionModel, token_ids: Sequence[int], should_stop: ShouldStop
+) -> Comparison:
+    """The same for two models as the service holds them. Raises UnsupportedModel if they are not a GPT-2 and ours."""
+    own, reference = getattr(ours, "model", None), getattr(theirs, "model", None)
+    if not isinstance(own, Transformer) or not isinstance(reference, Theirs):
+        raise UnsupportedModel("stages are compared between our Transformer and transformers' GPT-2")
+    return compare_stages(own, reference, token_ids, should_stop=should_stop)
 
 
 def difference(stage: str, layer: int | None, ours: Tensor, theirs: Tensor) -> Stage:
@@ -143,7 +156,7 @@ def _groups(model: Transformer, n_tokens: int) -> list[range]:
 
 
 def _compare(
-    ours: Transformer, theirs: GPT2LMHeadModel, ids: Tensor, layers: range, should_stop: ShouldStop
+    ours: Transformer, theirs: Theirs, ids: Tensor, layers: range, should_stop: ShouldStop
 ) -> dict[tuple[str, int | None], Stage]:
     """Compare some of the layers, and what is outside of the layers with the first of them."""
     held: dict[tuple[str, int | None], Tensor] = {}
@@ -159,7 +172,7 @@ def _compare(
             held[stage, layer] = tensor
 
     def compare(stage: str, layer: int | None, tensor: Tensor) -> None:
-        if wanted(layer):
+        if wanted(layer) and (stage, layer) in held:
             reference = held.pop((stage, layer))
             if stage == "scores":  # cells that ours hides are left out; hidden there and not here is a difference
                 shown = tensor != -torch.inf
@@ -175,7 +188,7 @@ def _compare(
 
 
 @contextmanager
-def _explicit(model: GPT2LMHeadModel) -> Iterator[None]:
+def _explicit(model: Theirs) -> Iterator[None]:
     # transformers' own explicit attention for the time being
     before = str(model.config._attn_implementation)  # noqa: SLF001  transformers gives no public name to it
     model.set_attn_implementation("eager")
@@ -233,8 +246,8 @@ def _ours_noted(model: Transformer, note: Note) -> Iterator[None]:
 
 
 @contextmanager
-def _theirs_noted(model: GPT2LMHeadModel, note: Note) -> Iterator[None]:
-    body = model.transformer
+def _theirs_noted(model: Theirs, note: Note) -> Iterator[None]:
+    body = model if isinstance(model, GPT2Model) else model.transformer
     hooks: list[tuple[nn.Module, Any]] = [(body.drop, _teller(note, ("embeddings",), None))]
     blocks: Any = body.h
     for n, block in enumerate(blocks):
@@ -246,7 +259,9 @@ def _theirs_noted(model: GPT2LMHeadModel, note: Note) -> Iterator[None]:
             (block.mlp, _teller(note, ("feed_forward",), n)),
             (block, _teller(note, ("residual",), n)),
         ]
-    hooks += [(body.ln_f, _teller(note, ("final_norm",), None)), (model.lm_head, _teller(note, ("logits",), None))]
+    hooks.append((body.ln_f, _teller(note, ("final_norm",), None)))
+    if isinstance(model, GPT2LMHeadModel):
+        hooks.append((model.lm_head, _teller(note, ("logits",), None)))
     with _hooked(hooks), _SoftmaxNoted(note):
         yield
 

@@ -57,6 +57,10 @@ class Pages:
         ]
         return self._render(request, "api.html", 200, calls=calls)
 
+    def stages(self, request: Request) -> Response:
+        """A run of a GPT-2 stage by stage; which run, the address's fragment says."""
+        return self._render(request, "stages.html", 200)
+
     def error(self, request: Request, status: int, request_id: str | None = None) -> Response:
         """What a browser gets for a wrong address, or when something broke."""
         return self._render(request, "error.html", status, status=status, request_id=request_id)
@@ -112,6 +116,13 @@ def docs(request: Request) -> Response:
     """The API for readers."""
     pages: Pages = request.app.state.pages
     return pages.api(request)
+
+
+@router.get("/stages")
+def stages(request: Request) -> Response:
+    """Where our Transformer and transformers' GPT-2 part."""
+    pages: Pages = request.app.state.pages
+    return pages.stages(request)
 
 
 @router.get(f"/static/{PLOTLY}")

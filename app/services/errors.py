@@ -185,3 +185,30 @@ class TooManyWeights(DomainError):
             limit=limit,
             use=["POST /api/runs", "GET /api/runs/{id}/overview", "GET /api/runs/{id}/weights"],
         )
+
+
+class NoCounterpart(DomainError):
+    """There is one implementation of this model, so there is nothing to compare it with."""
+
+    code = "no_counterpart"
+
+    def __init__(self, model_id: str) -> None:
+        super().__init__(
+            "Stages are compared between our own Transformer and the transformers library, and only one of them runs "
+            "this model. GET /api/models lists each model's implementations.",
+            model=model_id,
+        )
+
+
+class StagesTooLong(DomainError):
+    """The run has more tokens than can be compared stage by stage."""
+
+    code = "stages_too_long"
+
+    def __init__(self, count: int, limit: int) -> None:
+        super().__init__(
+            f"The run has {count} tokens and stages are compared up to {limit}: the scores and weights of every head "
+            "are held side by side, and they grow with the square of the tokens. Make a run of a shorter text.",
+            count=count,
+            limit=limit,
+        )

@@ -245,6 +245,13 @@ def test_the_reference_is_left_as_it_was() -> None:
     assert not any(module._forward_hooks for model in (ours, theirs) for module in model.modules())
 
 
+def test_a_model_without_an_output_layer_is_compared_up_to_the_final_norm() -> None:
+    ours, theirs = pair(TINY)
+    found = compare_stages(ours, theirs.transformer, some_ids(theirs))
+    assert [stage.name for stage in found.stages] == stage_names(TINY["n_layer"])[:-1]
+    assert found.first_over is None
+
+
 def test_groups_of_layers_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = pair(TINY, torch.float64)
     ids = some_ids(theirs)

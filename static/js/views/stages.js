@@ -1,11 +1,18 @@
 /** The comparison stage by stage: a finding in words, and one row of bars for each layer. */
 
 import { el, fill, ref } from '../dom.js';
-import { figure, t, whole } from '../i18n.js';
+import { t, whole } from '../i18n.js';
 import { largestOf, placeOf, rowsOf, ticksOf } from '../stage-scale.js';
 
 const nameOf = (stage) => t(`stages.stage.${stage.stage}`);
-const number = (value) => (value === null ? t('stages.no_number') : value === 0 ? '0' : value.toExponential(1));
+
+function number(value) {
+  if (value === null) return t('stages.no_number');
+  if (value === 0) return '0';
+  return value >= 0.001 && value < 1000 ? value.toPrecision(2) : value.toExponential(1);
+}
+
+const powerText = (value) => value.toExponential(0); // tolerances are powers of ten
 
 const placeName = (stage) =>
   (stage.layer === null ? nameOf(stage) : t('stages.where', { layer: whole(stage.layer), stage: nameOf(stage) }));
@@ -13,7 +20,7 @@ const placeName = (stage) =>
 function finding(found, first) {
   const stage = first ?? largestOf(found.stages);
   const values = {
-    where: placeName(stage), relative: number(stage.relative), tolerance: figure(found.tolerance), dtype: found.dtype,
+    where: placeName(stage), relative: number(stage.relative), tolerance: powerText(found.tolerance), dtype: found.dtype,
     count: whole(found.stages.length),
   };
   return t(first ? 'stages.parted' : 'stages.same', values);
@@ -47,7 +54,7 @@ function row({ layer, stages }, found, first, columns) {
 }
 
 function scale(root, found) {
-  const line = el('span', { class: 'scale-tolerance' }, t('stages.tolerance', { tolerance: figure(found.tolerance) }));
+  const line = el('span', { class: 'scale-tolerance' }, t('stages.tolerance', { tolerance: powerText(found.tolerance) }));
   const ticks = ticksOf(found.dtype).map((power) => {
     const tick = el('span', { class: 'scale-tick' }, power === 0 ? '1' : `1e${power}`);
     tick.style.setProperty('--at', placeOf(10 ** power, found.dtype));
@@ -61,7 +68,9 @@ export function showStages(root, found) {
   const first = found.stages.find((stage) => stage.name === found.first_over) ?? null;
   const words = ref(root, 'finding');
   words.className = `finding is-${first ? 'fail' : 'pass'}`;
-  words.textContent = `${first ? '✗' : '✓'} ${finding(found, first)}`;
+  const reveal = () => root.querySelector('.is-first').scrollIntoView({ block: 'center' });
+  fill(words, `${first ? '✗' : '✓'} ${finding(found, first)} `,
+    first ? el('button', { type: 'button', class: 'small-button', onclick: reveal }, t('stages.show')) : null);
   const cause = ref(root, 'cause');
   cause.hidden = !first;
   cause.textContent = first ? t(`stages.cause.${first.stage}`) : '';
@@ -79,5 +88,4 @@ export function showStages(root, found) {
     ref(root, name).style.setProperty('--tolerance', placeOf(found.tolerance, found.dtype));
     ref(root, name).hidden = false;
   }
-  if (first) table.querySelector('.is-first').scrollIntoView({ block: 'nearest' });
 }

@@ -1,0 +1,113 @@
+"""Stage by stage: a finished run's tokens through both implementations of its model, and where they part.
+
+Like a check it waits in the line of all model work. The last few results are kept in memory, so that a page can be
+opened again. It knows nothing of HTTP; the comparison itself is `models/stages.py`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from app.services.compute import Compute, guarded
+from app.services.errors import NoCounterpart, StagesTooLong
+from app.services.jobs import JobQueue
+from app.services.live import LiveRun
+from app.services.ports import Models
+from app.services.records import Progress, RunRecord
+from app.services.store import Stored
+from models.protocol import AttentionModel, ShouldStop
+
+if TYPE_CHECKING:
+    from models.stages import Comparison
+
+OWN, REFERENCE = "own", "transformers"
+LONGEST = 1024  # tokens, as in models/stages.py, which is not loaded before it is needed
+REMEMBERED = 8
+
+Compare = Callable[[AttentionModel, AttentionModel, Sequence[int], ShouldStop], "Comparison"]
+
+
+def compare_with_engine(
+    ours: AttentionModel, theirs: AttentionModel, token_ids: Sequence[int], should_stop: ShouldStop
+) -> Comparison:
+    """The comparison of two real models."""
+    from models.stages import compare_models  # here: a server that compares nothing needs none of it
+
+    return compare_models(ours, theirs, token_ids, should_stop)
+
+
+class StagesWork(LiveRun):
+    """One comparison that is being made, and what it found once it is over."""
+
+    found: Comparison | None = None
+
+
+class StageService:
+    """Ask for a comparison; `read` gives a finished run. Every method may be called from any thread."""
+
+    def __init__(
+        self,
+        models: Models,
+        queue: JobQueue,
+        read: Callable[[str], Stored],
+        compare: Compare = compare_with_engine,
+    ) -> None:
+        self._models, self._queue, self._read, self._compare = models, queue, read, compare
+        self._lock = threading.Lock()
+        self._works: OrderedDict[str, StagesWork] = OrderedDict()
+
+    def submit(self, identity: str) -> StagesWork:
+        """The comparison for this run, queued if it is not there yet; the caller must `release` it as it would a run.
+
+        Raises:  RunGone and the like, NoCounterpart, StagesTooLong, QueueFull
+        """
+        record, _ = self._read(identity)
+        self._refuse(record)
+        with self._lock:
+            work = self._works.get(identity)
+            if work is None or (work.over and work.found is None):
+                work = StagesWork(record, self._do)
+                self._queue.submit(work)
+                self._works[identity] = work
+            self._works.move_to_end(identity)
+            work.waiters += 1
+            self._forget_old()
+        return work
+
+    def close(self) -> None:
+        """Stop every unfinished comparison."""
+        with self._lock:
+            unfinished = [work for work in self._works.values() if not work.over]
+        for work in unfinished:
+            Compute.cancel(work)
+            self._queue.remove(work)
+
+    def _refuse(self, record: RunRecord) -> None:
+        model_id = record.model["id"]
+        if not {OWN, REFERENCE} <= set(self._models.entry(model_id).implementations):
+            raise NoCounterpart(model_id)
+        if (count := len(record.tokens)) > LONGEST:
+            raise StagesTooLong(count, LONGEST)
+
+    def _forget_old(self) -> None:
+        over = [identity for identity, work in self._works.items() if work.over]
+        for identity in over[: max(0, len(self._works) - REMEMBERED)]:
+            del self._works[identity]
+
+    def _do(self, work: LiveRun) -> None:
+        """In the worker thread."""
+        guarded(work, lambda: self._found(work))
+
+    def _found(self, work: LiveRun) -> None:
+        assert isinstance(work, StagesWork)
+        work.change(progress=Progress("checking"))
+        model_id = work.record.model["id"]
+        ours, theirs = (
+            self._models.load(model_id, lambda _: None, work.stopped, implementation)
+            for implementation in (OWN, REFERENCE)
+        )
+        work.found = self._compare(ours, theirs, [token.id for token in work.record.tokens], work.stopped)
+        work.finish(work.record)
