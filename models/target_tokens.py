@@ -12,6 +12,8 @@ from transformers import PreTrainedTokenizerBase
 
 from models.tokens import Pieces, Span, Token, bytes_of_pieces, labelled, spans_by_bytes
 
+SCRAP = "\N{REPLACEMENT CHARACTER}"  # what bytes that are no character decode to
+
 
 def special_token(tokenizer: PreTrainedTokenizerBase, token_id: int) -> Token:
     """A token that stands for no text, such as the one with which a decoder begins; index 0."""
@@ -50,7 +52,8 @@ def _spans_by_decoding(
 ) -> list[Span]:
     """The characters that each token touches: those by which the decoded text grows when the token is added.
 
-    Half a character decodes to something that is not in the whole text: the token then touches the next character.
+    Half a character decodes to something that is not in the whole text: the token then touches the next character. If
+    the other half never comes, all of its bytes stand for one replacement character.
     """
     spans: list[Span] = []
     sure = 0  # characters of the text that the tokens so far spell whole
@@ -62,7 +65,8 @@ def _spans_by_decoding(
         so_far = _decoded(tokenizer, ids[:count], specials[:count])
         sure = max(before, _common(so_far, text))
         touches_next = len(so_far) > sure and sure < len(text)
-        spans.append((before, sure + 1 if touches_next else sure))
+        same_scrap = sure == before > 0 and not touches_next and so_far.endswith(SCRAP)
+        spans.append((before - 1 if same_scrap else before, sure + 1 if touches_next else sure))
     return spans
 
 

@@ -160,6 +160,7 @@ class FakeModel:
         should_stop: ShouldStop,
     ) -> Check:
         """Always within the bound."""
+        self.given = {"token_ids": list(token_ids), "target_ids": target_ids, "segments": segments}
         time.sleep(self.delay_s)
         if should_stop():
             raise Cancelled("stopped")
