@@ -1,4 +1,4 @@
-"""Writes the tables that are made from the code: settings (README.md, .env.example) and API calls (docs/api.md).
+"""Writes the tables that are made from the code: settings (README.md, .env.example), API calls (docs/api.md), models.
 
 Run with `make docs`; a test compares the files with what this would write. It knows none of the prose around them.
 """
@@ -15,6 +15,8 @@ from pydantic.fields import FieldInfo
 
 from app.errors import EVENT_CODES, HTTP_CODES, STATUS
 from app.settings import Settings
+from models.shipped import read_card
+from scripts.model_tables import dates_forms, dates_heads, dates_training
 
 ROOT = Path(__file__).resolve().parents[1]
 ENV_HEAD = """\
@@ -120,11 +122,16 @@ def documents() -> dict[str, str]:
 
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     api = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    shipped = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    dates = read_card("everyhead-dates")
+    for name, table in (("training", dates_training), ("heads", dates_heads), ("forms", dates_forms)):
+        shipped = replaced(shipped, f"dates-{name}", table(dates))
     with tempfile.TemporaryDirectory() as folder:
         calls = api_table(create_app(Settings(data_dir=Path(folder))))
     return {
         "README.md": replaced(readme, "settings", settings_table()),
         "docs/api.md": replaced(replaced(api, "calls", calls), "refusals", refusals_table()),
+        "docs/models.md": shipped,
         ".env.example": env_example(),
     }
 
