@@ -23,13 +23,14 @@ def loader() -> Iterator[Loader]:
 
 @pytest.fixture
 def make(tmp_path: Path, loader: Loader) -> Callable[..., Catalogue]:
-    """A catalogue with an empty hub cache, the models folder tmp_path/models and the fake loader."""
+    """A catalogue with an empty hub cache, no shipped models, the models folder tmp_path/models and the fake loader."""
     (tmp_path / "models").mkdir()
 
     def build(**changes: Any) -> Catalogue:
         values: dict[str, Any] = {
             "data_dir": tmp_path / "data",
             "models_dir": tmp_path / "models",
+            "shipped_dir": tmp_path / "weights",
             "load_model": loader,
             "downloads": Downloads(tmp_path / "hub"),
         }
