@@ -161,8 +161,8 @@ def _listed_hashes(root: Path) -> dict[str, str]:
 
 
 def _curve(losses: list[float]) -> list[list[float]]:
-    # [step, mean loss of the steps around it] at CURVE_POINTS places
-    width = max(1, len(losses) // CURVE_POINTS)
+    # [step, mean loss of it and the steps up to the next] at CURVE_POINTS places or fewer
+    width = -(-len(losses) // CURVE_POINTS)
     return [[i, round(_mean(losses[i : i + width]), 3)] for i in range(0, len(losses), width)]
 
 

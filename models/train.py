@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -16,9 +15,11 @@ import torch
 from safetensors.torch import save_file
 
 from models.errors import EngineError
+from models.protocol import device_of_choice
 from models.recipes.registry import RECIPES
 from models.shipped import TrainingFacts, half_weights, write_shipped
 from models.training import StepReport, train
+from models.training_state import training_seconds
 from models.transformer import Transformer
 
 LINE_EVERY = 20  # steps between two lines of progress
@@ -32,18 +33,17 @@ def main() -> int:
     torch.manual_seed(recipe.training.seed)
     try:
         prepared = recipe.prepare(arguments.data)
-        model = Transformer(recipe.model)
-        started = time.perf_counter()
+        model = Transformer(recipe.model).to(device_of_choice())
+        checkpoint = folder / "training.safetensors"
         losses = train(
             model,
             prepared.next_batch,
             recipe.training,
-            checkpoint=folder / "training.safetensors",
+            checkpoint=checkpoint,
             on_step=partial(_after_step, model, folder / "snapshots", arguments.snapshots),
         )
-        minutes = (time.perf_counter() - started) / 60
-        facts = TrainingFacts(f"python -m models.train {recipe.name}", minutes, losses)
-        write_shipped(folder / "model", recipe, prepared, model, facts)
+        facts = TrainingFacts(f"python -m models.train {recipe.name}", training_seconds(checkpoint) / 60, losses)
+        write_shipped(folder / "model", recipe, prepared, model.cpu(), facts)  # figures are measured where it will run
     except EngineError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -1,7 +1,7 @@
 """Training: a plain loop. Take a batch, measure the loss, follow the gradient, note what happened, save now and then.
 
     rate        linear warm-up, then cosine decay                                      learning_rate
-    gradient    summed over `accumulation` batches, clipped to a norm                  train
+    gradient    that of `accumulation` batches as if they were one, clipped to a norm  train
     optimizer   AdamW; biases, norms and embeddings are not decayed                    _optimizer
     checkpoint  weights, optimizer state and loss curve in one safetensors file        models/training_state.py
 
@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +26,7 @@ from torch.nn.functional import cross_entropy
 
 from models.errors import Cancelled, ConfigError
 from models.fused import fused_attention
-from models.training_state import TrainingState, load_state, save_state
+from models.training_state import TrainingState, load_state, save_state, training_seconds
 from models.transformer import Transformer
 
 NOT_COUNTED = -100  # a target that takes no part in the loss: what cannot be predicted, or padding
@@ -55,7 +56,7 @@ class TrainingConfig:
     steps          updates of the weights
     rate           highest learning rate, reached after warmup_steps; the cosine ends at rate · final_share
     clip_norm      longest gradient, over all parameters
-    accumulation   batches whose gradients are summed for one update
+    accumulation   batches for one update, which weighs every counted target alike
     mixed          bfloat16 where the device is a GPU that has it; elsewhere it changes nothing
     save_every     steps between checkpoints
     """
@@ -79,6 +80,12 @@ class TrainingConfig:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.rate <= 0 or self.clip_norm <= 0:
             raise ConfigError(f"rate and clip_norm must be above 0, got {self.rate} and {self.clip_norm}")
+        if self.warmup_steps < 0:
+            raise ConfigError(f"warmup_steps must be at least 0, got {self.warmup_steps}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """What decides the loss curve, JSON-ready: a checkpoint of other values is of another training."""
+        return {**asdict(self), "betas": list(self.betas), "save_every": None}
 
 
 @dataclass(frozen=True)
@@ -113,26 +120,36 @@ def train(
              clipping: Pascanu et al. 2013
     """
     optimizer = _optimizer(model, config)
-    losses = load_state(checkpoint, model, optimizer, config.seed) if checkpoint and checkpoint.exists() else []
-    started, first = time.perf_counter(), len(losses)
+    started, losses = time.perf_counter(), []
+    if checkpoint is not None and checkpoint.exists():
+        started -= training_seconds(checkpoint)  # the time before an interruption counts too
+        losses = load_state(checkpoint, model, optimizer, config.as_dict())
+    resumed, first = time.perf_counter(), len(losses)
+
+    def save() -> None:
+        if checkpoint is not None:
+            seconds = time.perf_counter() - started
+            save_state(checkpoint, TrainingState(model, optimizer, losses, config.as_dict(), seconds))
+
     model.train()
     for step in range(first, config.steps):
         if should_stop():
-            _save(checkpoint, model, optimizer, losses, config.seed)
+            save()
+            model.eval()
             raise Cancelled(f"training was stopped after {step} of {config.steps} steps")
         torch.manual_seed(config.seed * config.steps + step)  # for dropout: the same in a resumed training
         rate = learning_rate(step, config)
         for group in optimizer.param_groups:
             group["lr"] = rate
-        loss = sum(_add_gradient(model, next_batch(step, part), config) for part in range(config.accumulation))
+        loss = _add_gradients(model, [next_batch(step, part) for part in range(config.accumulation)], config)
         norm = float(nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm))
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         losses.append(loss)
-        left = (time.perf_counter() - started) / (step + 1 - first) * (config.steps - step - 1)
+        left = (time.perf_counter() - resumed) / (step + 1 - first) * (config.steps - step - 1)
         on_step(StepReport(step, config.steps, loss, rate, norm, left))
         if (step + 1) % config.save_every == 0 or step + 1 == config.steps:
-            _save(checkpoint, model, optimizer, losses, config.seed)
+            save()
     model.eval()
     return losses
 
@@ -156,17 +173,24 @@ def batch_loss(model: Transformer, batch: Batch) -> Tensor:
     Shapes:  see Batch -> (), nats; 0 where no target counts
     """
     logits = model(batch.ids, batch.target_ids, is_token=batch.is_token, attend=fused_attention)
-    return cross_entropy(logits.flatten(0, 1).float(), batch.targets.flatten(), ignore_index=NOT_COUNTED)
+    flat, targets = logits.flatten(0, 1).float(), batch.targets.flatten()
+    total = cross_entropy(flat, targets, ignore_index=NOT_COUNTED, reduction="sum")
+    return total / (targets != NOT_COUNTED).sum().clamp(min=1)  # torch's own mean is NaN where no target counts
 
 
-def _add_gradient(model: Transformer, batch: Batch, config: TrainingConfig) -> float:
-    # this batch's share of the step's loss; its gradient is added to those of the batches before
+def _add_gradients(model: Transformer, batches: Sequence[Batch], config: TrainingConfig) -> float:
+    # The mean loss over all counted targets of the batches, and its gradient. Each batch takes part by its share of the
+    # targets: the mean of the batches' means would give those of a short one more weight.
     device = next(model.parameters()).device
     use = config.mixed and device.type == "cuda" and torch.cuda.is_bf16_supported()
-    with torch.autocast(device.type, dtype=torch.bfloat16, enabled=use):
-        loss = batch_loss(model, _on_device(batch, device)) / config.accumulation
-    loss.backward()
-    return float(loss.detach())
+    counts = [int((batch.targets != NOT_COUNTED).sum()) for batch in batches]
+    whole = 0.0
+    for batch, count in zip(batches, counts, strict=True):
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=use):
+            loss = batch_loss(model, _on_device(batch, device)) * (count / max(1, sum(counts)))
+        loss.backward()
+        whole += float(loss.detach())
+    return whole
 
 
 def _on_device(batch: Batch, device: torch.device) -> Batch:
@@ -189,8 +213,3 @@ def _optimizer(model: Transformer, config: TrainingConfig) -> torch.optim.AdamW:
         {"params": list({id(p): p for p in others}.values()), "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=config.rate, betas=config.betas)
-
-
-def _save(path: Path | None, model: Transformer, optimizer: torch.optim.AdamW, losses: list[float], seed: int) -> None:
-    if path is not None:
-        save_state(path, TrainingState(model, optimizer, losses, seed))
