@@ -5,7 +5,7 @@ const TOP = 18; // the axes' names
 const LEAST_LEFT = 52; // the name of the rows
 const LETTER = 6.4; // px of a label's letter, on average
 const SLANT = 0.87; // sin 60°, the slant of the labels below
-const READABLE = 18; // px of a cell's side up to which the cells of a long, thin matrix are stretched
+const READABLE = 34; // px of a cell's side up to which the cells of a long, thin matrix are stretched
 const STRETCH = 3; // and at most so many times as long as wide
 
 /** Room for labels of so many letters beside and below. */

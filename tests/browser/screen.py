@@ -73,17 +73,29 @@ class Screen:
         )
         if drawn.get("exact") != "true" or self.fragment("run") is None:
             return False
-        run, _, layer, head, rows, cols, pool = self.drawn_key(drawn["key"])
-        wanted = (self.run_id, self.fragment("layer"), self.fragment("head"))
+        run, site, layer, head, rows, cols, pool = self.drawn_key(drawn["key"])
+        wanted = (self.run_id, self.fragment("site"), self.fragment("layer"), self.fragment("head"))
         ranges = [self.fragment(name) for name in ("rows", "cols")]
         same = all(want in (None, have) for want, have in zip(ranges, (rows, cols), strict=True))
-        return (run, layer, head) == wanted and same and (self.fragment("pool") or "max") == pool
+        return (run, site, layer, head) == wanted and same and (self.fragment("pool") or "max") == pool
 
     @staticmethod
     def drawn_key(key: str) -> tuple[str, str, str, str, str, str, str]:
         """run, site, layer, head, rows, cols, pool of the picture that is drawn."""
         run, site, layer, head, pool, rows, cols = key.split("|")
         return run, site, layer, head, rows, cols, pool
+
+    def choose_model(self, model_id: str) -> None:
+        """Chooses a model in the list."""
+        self.part("model-button").click()
+        self.part("models").locator(f'input[value="{model_id}"]').check()
+        self.page.keyboard.press("Escape")
+
+    def choose_site(self, site: str) -> None:
+        """Shows another attention of the model and waits for its picture."""
+        self.part("sites").locator(f'[data-value="{site}"]').click()
+        until(lambda: self.fragment("site") == site)
+        self.wait_for_map()
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -113,15 +125,19 @@ class Screen:
         with urlopen(f"{address}?{urlencode(query)}" if query else address, timeout=30) as answer:
             return json.load(answer)
 
-    def weight(self, row: int, col: int, layer: int | str = 0, head: int | str = 0) -> float | None:
+    def weight(
+        self, row: int, col: int, layer: int | str = 0, head: int | str = 0, site: str | None = None
+    ) -> float | None:
         """One weight as the API gives it; None where it is masked."""
-        window = self.api("/weights", layer=layer, head=head, rows=f"{row}:{row + 1}", cols=f"{col}:{col + 1}")
+        named = {} if site is None else {"site": site}
+        cell = {"rows": f"{row}:{row + 1}", "cols": f"{col}:{col + 1}"}
+        window = self.api("/weights", layer=layer, head=head, **cell, **named)
         value: float | None = window["weights"][0][0]
         return value
 
-    def tokens(self) -> list[dict[str, Any]]:
+    def tokens(self, side: str = "source") -> list[dict[str, Any]]:
         """The run's tokens as the API gives them."""
-        found: list[dict[str, Any]] = self.api()["tokens"]["source"]
+        found: list[dict[str, Any]] = self.api()["tokens"][side]
         return found
 
     # --- the heat map -------------------------------------------------------------------------------------------------

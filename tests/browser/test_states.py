@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import OpenScreen
 from tests.browser.screen import Screen, until
@@ -17,6 +17,36 @@ def test_the_empty_page_says_what_to_do(screen: Screen) -> None:
     expect(screen.part("heads")).to_be_hidden()
     expect(screen.part("figure")).to_be_hidden()
     expect(screen.part("copy-link")).to_be_hidden()
+
+
+def test_a_first_visit_shows_heads_by_itself(open_screen: OpenScreen, fake_server: str) -> None:
+    screen = open_screen(fake_server, "", viewport={"width": 1440, "height": 900})
+    until(lambda: screen.fragment("run") is not None)
+    screen.wait_for_map()
+    expect(screen.part("heads")).to_be_visible()
+    assert screen.page.input_value("#text").startswith("When Mary and John")
+    assert screen.js("() => history.length") == 2  # the blank tab and this page: nothing to go back to in between
+    run = screen.run_id
+    screen.page.reload()
+    screen.wait_for_map()
+    assert screen.run_id == run
+    assert [url for url in screen.witness.requests if url.endswith("/api/runs")] == [f"{fake_server}/api/runs"]
+
+
+def test_a_model_that_is_being_prepared_waits_to_be_asked(open_screen: OpenScreen, fake_server: str) -> None:
+    screen = open_screen(fake_server)
+
+    def preparing(route: Route) -> None:
+        answer = route.fetch()
+        models = answer.json()
+        models["models"][0].update(state="preparing", progress=0.5)
+        route.fulfill(response=answer, json=models)
+
+    screen.page.route("**/api/models", preparing)
+    screen.goto("")
+    screen.page.wait_for_timeout(500)
+    assert screen.page.input_value("#text") == ""
+    assert screen.fragment("run") is None
 
 
 def test_empty_text_is_refused_in_place(screen: Screen) -> None:

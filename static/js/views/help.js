@@ -7,7 +7,8 @@ function place(button, text) {
   const left = Math.min(innerWidth - text.offsetWidth - 12, Math.max(12, at.left));
   const below = at.bottom + GAP + text.offsetHeight < innerHeight;
   text.style.left = `${left}px`;
-  text.style.top = `${below ? at.bottom + GAP : at.top - GAP - text.offsetHeight}px`;
+  const top = below ? at.bottom + GAP : at.top - GAP - text.offsetHeight;
+  text.style.top = `${Math.max(12, Math.min(top, innerHeight - text.offsetHeight - 12))}px`; // it lies on the screen in any case
 }
 
 /** Mounts placement for every popover on the page. */

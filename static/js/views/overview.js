@@ -12,7 +12,8 @@ import { finished, siteOf } from '../select.js';
 
 const WIDE = matchMedia('(min-width: 1100px)');
 const TWO_COLUMNS = matchMedia('(min-width: 600px)');
-const SHARE = { tall: 0.34, short: 0.39, narrow: 0.5 }; // of the page's width that the overview may take
+const SHARE = { tall: 0.34, short: 0.37, narrow: 0.5 }; // of the page's width that the overview may take
+const STEADY = { reach: true, aspect: 1 };
 const SHORT = 0.45; // of the screen's height: thumbnails that fill less leave the room under them to the text
 
 /** Mean distance and its value under uniform attention, averaged over the heads of each layer; null without any. */
@@ -47,7 +48,8 @@ export function mountOverview(root, store) {
   let layout = null;
   let reach = null;
 
-  function arrange(site, reach) {
+  /** `steady`: the same width with or without reach, so that changing the site moves nothing sideways. */
+  function arrange(site, reach, steady) {
     const room = { layers: site.n_layers, heads: site.n_heads, reach: reach !== null, aspect: aspectOf(site.query_len, site.key_len) };
     const padding = section.clientWidth - heads.clientWidth;
     const most = innerWidth * (WIDE.matches ? SHARE.tall : SHARE.narrow) - padding;
@@ -56,7 +58,7 @@ export function mountOverview(root, store) {
     const height = WIDE.matches && !short ? heads.clientHeight : narrowHeight(site.n_layers, innerHeight);
     if (!TWO_COLUMNS.matches) return layoutOverview({ ...room, width: heads.clientWidth, height });
     const share = WIDE.matches ? (short ? SHARE.short : SHARE.tall) : SHARE.narrow;
-    const width = Math.min(wishedWidth({ ...room, height }) + padding, innerWidth * share);
+    const width = Math.min(wishedWidth({ ...room, height, ...(steady ? STEADY : {}) }) + padding, innerWidth * share);
     document.documentElement.style.setProperty('--overview-width', `${Math.ceil(width)}px`);
     return layoutOverview({ ...room, width: Math.max(width, WIDE.matches ? section.clientWidth : 0) - padding, height });
   }
@@ -74,7 +76,7 @@ export function mountOverview(root, store) {
       layout = null;
       return;
     }
-    layout = arrange(site, reach);
+    layout = arrange(site, reach, state.run.summary.sites.length > 1);
     const look = { scheme: state.scheme, scale: state.view.scale, ink: readInk(), ratio: devicePixelRatio };
     drawOverview(canvas, state.overview, site, layout, reach, look);
     mark(state);
