@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from huggingface_hub import snapshot_download
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -101,7 +102,10 @@ def largest(a: Tensor, b: Tensor) -> float:
     return float((a - b).abs().max())
 
 
-@pytest.mark.parametrize(("shape", "factor"), [(TINY, 16), (PUBLISHED, 4)], ids=["tiny", "124M"])
+@pytest.mark.parametrize(
+    ("shape", "factor"),
+    [pytest.param(TINY, 16, id="tiny"), pytest.param(PUBLISHED, 4, id="124M", marks=pytest.mark.slow)],
+)
 def test_the_same_numbers(shape: dict[str, Any], factor: float) -> None:
     ours, theirs = pair(shape)
     ids = some_ids(theirs)
@@ -306,3 +310,17 @@ def test_a_folder_is_run_as_it_lies(tmp_path: Path, options: dict[str, Any], dty
     theirs = GPT2LMHeadModel.from_pretrained(folder, dtype=getattr(torch, dtype))
     assert largest(captured(result.capture), eager(theirs, ids)[1]) <= WEIGHTS
     assert compare_stages(model.model, theirs, ids).first_over is None
+
+
+@pytest.mark.network
+def test_the_published_weights(tmp_path: Path) -> None:
+    folder = Path(
+        snapshot_download("gpt2", local_dir=tmp_path, allow_patterns=["*.json", "*.txt", "model.safetensors"])
+    )
+    model = own_model_from(folder, weight_precision="float32", revision="main", device=torch.device("cpu"))
+    ids = [token.id for token in model.tokenize("When Mary and John went to the store, John gave a drink to Mary.")]
+    assert model.run(ids).card.verdict == "pass"
+    theirs = GPT2LMHeadModel.from_pretrained(folder, dtype=torch.float32)
+    found = compare_stages(model.model, theirs, ids)
+    assert found.first_over is None
+    assert found.stages[-1].name == "logits"
