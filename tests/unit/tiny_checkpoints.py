@@ -27,7 +27,15 @@ SMALL_BERT: dict[str, Any] = {
     "vocab_size": 8,
     "max_position_embeddings": 32,
 }
-SMALL_T5: dict[str, Any] = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 2, "num_heads": 2, "vocab_size": 8}
+SMALL_T5: dict[str, Any] = {
+    "d_model": 8,
+    "d_kv": 4,
+    "d_ff": 8,
+    "num_layers": 2,
+    "num_heads": 2,
+    "vocab_size": 8,
+    "decoder_start_token_id": 0,
+}
 
 
 def save_tokenizer(folder: Path) -> None:
