@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from models.attention import MASKED, attention_scores, reciprocal_row_sum, softmax_parts
+from models.attention import LOG2_E, MASKED, attention_scores, reciprocal_row_sum, softmax_parts
 from models.blocks import CHUNK, Block, Workspace
 from models.masks import BiasLayout, MaskLayout
-from models.pooling import into_cells, pooling_step
+from models.pooling import into_cells, max_of_cells, pooling_step
 
 # Tried: 16 to 256 rows. Fewer lose to call overhead, more fall out of the cache and skip less of a causal mask.
 ROWS_ON_CPU = 128
@@ -69,7 +69,7 @@ class _Found:
     """What the blocks write, each its own rows. A block does as few operations as it can; the rest is done once, after.
 
     Shapes:  as in AttentionSummary; padded_len is key_len rounded up to a multiple of CHUNK
-    Values:  rows: row_max, row_sum, top_key, first, self, previous; score = Σ weight · (score − row max);
+    Values:  rows: row_max, row_sum, top_key, first, self, previous; score = Σ weight · (score − row max) · log2 e;
              position = Σ weight · (key − middle), or Σ weight · |query − key| where a query sees keys after itself
     cells_max, cells_sum (n_heads, g_rows, padded_len): over the rows of an overview cell, columns not pooled yet
     """
@@ -125,7 +125,7 @@ def _attend_block(
         columns, additive = block.hidden
         scores[..., columns] += additive  # quicker than filling; a score beside MASKED is lost in rounding
     row_max, found.rows["top_key"][:, here] = _row_max_and_top_key(scores, cols[0], inputs.sink_logits)
-    # scores − row_max stay in scores
+    # (scores − row_max) · log2 e stay in scores
     parts = softmax_parts(scores, row_max=row_max, sink_logits=inputs.sink_logits, out=weights)
     weights.mul_(reciprocal_row_sum(parts.row_sum)[..., None])
 
@@ -215,7 +215,7 @@ def _summary(inputs: AttentionInputs, found: _Found, workspace: Workspace) -> At
     # −Σ w ln w, with ln w = (score − row max) − ln(row sum)
     log_sum = rows["row_sum"].log().masked_fill_(without_keys, 0.0)
     kept = {name: rows[name] for name in ("row_max", "row_sum", "top_key", "first")}
-    kept["entropy"] = log_sum * total - rows["score"]
+    kept["entropy"] = log_sum * total - rows["score"] / LOG2_E
     if inputs.same_sequence:
         kept |= {"self": rows["self"], "previous": rows["previous"], "distance": rows["position"]}
         if inputs.mask.looks_back:
@@ -227,7 +227,7 @@ def _summary(inputs: AttentionInputs, found: _Found, workspace: Workspace) -> At
     return AttentionSummary(
         output=found.output,
         rows=kept,
-        overview_max=into_cells(largest, 2, 0, col_step).amax(-1),
+        overview_max=max_of_cells(largest, col_step),
         overview_mean=into_cells(totals, 2, 0, col_step).sum(-1) / workspace.cell_counts(inputs.mask).clamp(min=1),
     )
 
