@@ -38,6 +38,7 @@ export function stripPaint(strip, side) {
         painted[index] = code;
         const node = nodes[index];
         node.style.backgroundColor = step >= 0 ? colourOf(scheme, step) : '';
+        node.classList.toggle('is-lit', step >= 0);
         node.classList.toggle('is-deep', step >= 0 && needsInverse(step));
         node.classList.toggle('is-masked', step === MASKED);
       }
