@@ -229,14 +229,17 @@ def test_a_check_on_request_reads_the_same_target(client: TestClient) -> None:
 )
 def test_a_run_is_the_same_after_a_restart(start: Start, tmp_path: Path, options: dict[str, str]) -> None:
     first = start(data_dir=tmp_path / "kept")
-    run = make_run(first, **options)
-    settle(first, run)
-    run = first.get(run["links"]["self"]).json()
+    made = make_run(first, **options)
+    settle(first, made)
+    run = first.get(made["links"]["self"]).json()
     site = {"site": run["sites"][-1]["site"], "layer": 2, "head": 1}
     window = first.get(run["links"]["weights"], params=site).json()
     first.__exit__()
     second = start(data_dir=tmp_path / "kept")
     assert second.get(run["links"]["self"]).json() == run
+    assert [run[name] for name in ("tokens", "options", "sites")] == [
+        made[name] for name in ("tokens", "options", "sites")
+    ]
     again = second.get(run["links"]["weights"], params=site).json()
     np.testing.assert_allclose(again["weights"], window["weights"], rtol=ROUNDING)
 

@@ -15,6 +15,7 @@ from app.services.catalogue import Catalogue
 from app.services.errors import ModelUnavailable, UnknownModel
 from models.errors import Cancelled, ConfigError, UnsupportedModel
 from models.packaged import WeightPackage
+from models.protocol import AttentionModel
 from tests.unit.catalogues import Loader, load, until
 from tests.unit.tiny_checkpoints import save_bert, save_gpt2
 
@@ -160,6 +161,24 @@ def test_changed_weights_are_loaded_again(make: Callable[..., Catalogue], loader
     assert catalogue.entry("local:mine").revision != before
     load(catalogue, "local:mine")
     assert loader.loaded == ["local:mine", "local:mine"]
+
+
+def test_each_implementation_is_a_model_of_its_own(make: Callable[..., Catalogue], tmp_path: Path) -> None:
+    save_gpt2(tmp_path / "models" / "mine")
+    save_bert(tmp_path / "models" / "other")
+    catalogue = make()
+
+    def loaded(implementation: str | None) -> AttentionModel:
+        return catalogue.load("local:mine", lambda _: None, lambda: False, implementation)
+
+    own = loaded("own")
+    assert not catalogue.is_loaded("local:mine", "transformers")
+    theirs = loaded("transformers")
+    assert theirs is not own
+    assert [loaded("own"), loaded("transformers"), loaded(None)] == [own, theirs, own]
+    assert catalogue.is_loaded("local:mine", "transformers")
+    with pytest.raises(ModelUnavailable, match="its implementation is transformers"):
+        catalogue.load("local:other", lambda _: None, lambda: False, "own")
 
 
 def test_unusable_local_folders(make: Callable[..., Catalogue], tmp_path: Path) -> None:
