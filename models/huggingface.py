@@ -181,7 +181,8 @@ class HuggingFaceModel(InspectableModel):
             kept = query_len * n_heads * (d_head + 8)  # query, row statistics
             kept += key_len * 2 * n_kv_heads * d_head  # key, value
             numbers += modules * (kept + n_heads * 2 * min(query_len, 64) * min(key_len, 64))  # overviews
-            numbers += 4 * query_len + n_heads * (query_len + key_len)  # one mask and one bias for all layers
+            if hasattr(config, "relative_attention_num_buckets"):
+                numbers += n_heads * (query_len + key_len)  # one bias for all layers
         return numbers * width
 
     def _tokenizer(self) -> PreTrainedTokenizerBase:

@@ -91,7 +91,8 @@ def test_mean_and_max_over_heads(client: TestClient, run: dict[str, Any]) -> Non
     mean = weights(client, run, head="mean", rows="5:6")["weights"][0]
     most = weights(client, run, head="max", rows="5:6")["weights"][0]
     assert mean == pytest.approx([sum(column) / 3 for column in zip(*heads, strict=True)], abs=1e-6)
-    assert most == [max(column) for column in zip(*heads, strict=True)]
+    # Not to the last bit: between the calls the run may have moved from memory to disk.
+    assert most == pytest.approx([max(column) for column in zip(*heads, strict=True)], abs=1e-6)
 
 
 @pytest.mark.parametrize("pool", ["max", "mean"])
