@@ -128,7 +128,7 @@ def test_both_languages_are_whole(open_screen: OpenScreen, fake_server: str) -> 
     assert screen.page.locator("html").get_attribute("lang") == "zh-CN"
     screen.run("猫吃鱼")
     screen.page.locator('.tok[data-i="2"]').click()
-    body = screen.page.locator("body").inner_text()
+    body = re.sub("A fake: .*", "", screen.page.locator("body").inner_text())  # the fake model's own note
     same_in_both = {"API", "Mary & John", "猫吃鱼", "English", "中文"}
     left = [
         text
@@ -136,7 +136,7 @@ def test_both_languages_are_whole(open_screen: OpenScreen, fake_server: str) -> 
         if len(text) > 6 and "{" not in text and text in body and text not in same_in_both
     ]
     assert left == []
-    assert not re.search(r"\b[a-z]+\.[a-z_]+\b(?!\.)", re.sub(r"float32|\d+e-\d+|all\.|A fake.*", "", body)), (
+    assert not re.search(r"\b[a-z]+\.[a-z_]+\b(?!\.)", re.sub(r"float32|\d+e-\d+|all\.", "", body)), (
         "a key without a message"
     )
 
