@@ -6,16 +6,16 @@
 import { getExample } from '../api.js';
 
 /** Decides once, when the models are known. Anything typed or run meanwhile is left alone. */
-export function controlFirst(store, { src }) {
+export function controlFirst(store, { exampleFor }) {
   const waits = ({ run, text, pair, target }) => run.phase === 'empty' && !run.refusal && !(text + pair + target).trim();
   if (location.hash || !waits(store.state)) return;
-  const example = getExample(src).catch(() => null);
-  const stop = store.subscribe(['models'], async ({ models }) => {
+  const stop = store.subscribe(['models'], async ({ models, modelId }) => {
     if (models.status === 'loading') return;
     stop();
     const [usual] = models.list;
-    const text = usual?.state === 'ready' && usual.id === store.state.modelId ? await example : null;
-    if (text === null || location.hash || !waits(store.state)) return;
+    if (usual?.state !== 'ready' || usual.id !== modelId) return;
+    const text = await getExample(exampleFor(usual.id)).catch(() => null);
+    if (text === null || location.hash || store.state.modelId !== modelId || !waits(store.state)) return;
     store.set({ text: text.trimEnd() });
     store.emit('run', { first: true });
   }, { now: false });

@@ -22,16 +22,20 @@ export function mountField(area, store, field) {
 
 const nameOf = (code) => (has(`implementation.${code}`) ? t(`implementation.${code}`) : code);
 
-/** Shows those examples that are made for the chosen model, where there are any; else the ones for every model. */
-function showExamples(buttons, id) {
+/** The examples that are made for a model, where there are any; else the ones for every model. */
+function examplesFor(group, id) {
+  const buttons = [...group.querySelectorAll('[data-src]')];
   const own = buttons.filter((button) => button.dataset.for === id);
-  for (const button of buttons) button.hidden = own.length ? button.dataset.for !== id : button.dataset.for !== undefined;
+  return own.length ? own : buttons.filter((button) => button.dataset.for === undefined);
 }
+
+/** Address of the first example for a model. */
+export const exampleFor = (group, id) => examplesFor(group, id)[0].dataset.src;
 
 /** Mounts the fields. */
 export function mountFields(root, store) {
   const choice = ref(root, 'implementation');
-  const examples = [...ref(root, 'examples').querySelectorAll('button')];
+  const examples = ref(root, 'examples');
   mountField(ref(root, 'pair'), store, 'pair');
   mountField(ref(root, 'target'), store, 'target');
   choice.addEventListener('change', () => store.emit('implementation', { name: choice.value }));
@@ -43,7 +47,8 @@ export function mountFields(root, store) {
     ref(root, 'target-field').hidden = !takesTarget(model);
     ref(root, 'implementation-field').hidden = codes.length < 2;
     fill(choice, codes.map((code) => el('option', { value: code }, nameOf(code))));
-    showExamples(examples, state.modelId);
+    const shown = examplesFor(examples, state.modelId);
+    for (const button of examples.children) button.hidden = !shown.includes(button);
   });
   store.subscribe(['models', 'modelId', 'implementation'], (state) => {
     choice.value = implementationOf(state) ?? '';
