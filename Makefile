@@ -22,11 +22,11 @@ run: $(VENV)/.installed  ## Install what is missing and serve on http://127.0.0.
 
 .PHONY: test
 test: lint types browser-tools  ## Lint, types and all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 .PHONY: test-quick
 test-quick: $(VENV)/.installed-dev  ## All tests but the browser's and the slow ones
-	$(BIN)/python -m pytest -m "not network and not slow" --ignore=tests/browser
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not network and not slow" --ignore=tests/browser
 
 .PHONY: bench
 bench: $(VENV)/.installed-dev  ## Measure against the alternatives; writes bench/results.md

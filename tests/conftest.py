@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported anywhere
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ["OMP_NUM_THREADS"] = "1"  # one process of tests for each core: more threads would only wait for each other
 
 import pytest
 import torch

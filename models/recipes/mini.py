@@ -1,9 +1,10 @@
-"""everyhead-mini: a small decoder on English and Chinese text, half of it repeated, so that induction heads form.
+"""everyhead-mini: a small decoder on English and Chinese text and on repeated spans, so that induction heads form.
 
-Half of each batch are windows of text. The other half repeat a span of random length: half of these spans are text,
-half are random tokens, which nothing but looking for an earlier copy can predict; where nothing can, in the first copy
-of random tokens, no loss is taken. Contexts grow in three stages: heads that look for copies form at 128 tokens within
-minutes, where at 512 they take far longer, and then learn to do the same over longer distances.
+Texts grow in four stages. First come spans of random tokens that are repeated, out of a few hundred tokens: nothing but
+looking for the earlier copy can predict these, and the heads that do so form within minutes. Then half of each batch
+are windows of text, a quarter repeated spans of text and a quarter repeated random tokens out of the whole vocabulary.
+The last stages are the same over longer texts. Where nothing can be predicted, in the first copy of random tokens, no
+loss is taken.
 
 Source:  Elhage et al. 2021; Olsson et al. 2022 (induction heads, and repeated random tokens to find them)
 """
@@ -37,13 +38,25 @@ SHORTEST_SPAN = 8
 
 @dataclass(frozen=True)
 class Stage:
-    """From this step on, texts have this many tokens."""
+    """What the batches are made of from a step on.
+
+    context        tokens of each text
+    text           share of the texts that are windows of the corpus; if any are, half of the others repeat a span of it
+    random_tokens  how many entries of the vocabulary random spans are drawn from
+    """
 
     from_step: int
     context: int
+    text: float
+    random_tokens: int
 
 
-STAGES = (Stage(0, 128), Stage(2_200, 256), Stage(2_700, 512))
+STAGES = (
+    Stage(0, 64, 0.0, 256),
+    Stage(900, 128, 0.5, VOCAB_SIZE),
+    Stage(2_000, 256, 0.5, VOCAB_SIZE),
+    Stage(2_500, 512, 0.5, VOCAB_SIZE),
+)
 
 MODEL = TransformerConfig(
     kind="decoder",
@@ -55,7 +68,7 @@ MODEL = TransformerConfig(
     max_tokens=512,
     positions="rotary",
 )
-TRAINING = TrainingConfig(steps=3_300, rate=1.5e-3, warmup_steps=100, seed=1, save_every=100)
+TRAINING = TrainingConfig(steps=3_000, rate=5e-4, warmup_steps=50, seed=1, save_every=100)
 
 
 def prepare(folder: Path) -> Prepared:
@@ -70,6 +83,7 @@ def prepare(folder: Path) -> Prepared:
         "texts": [{"name": LICENCES[name], "characters": len(texts[name])} for name in TEXTS],
         "training_tokens": len(corpus.train),
         "validation_tokens": len(corpus.validation),
+        "tokens_per_step": TOKENS_PER_STEP,
     }
     return Prepared(
         tokenizer, partial(next_batch, corpus.train, STAGES, TRAINING.seed), data, partial(evaluate, corpus)
@@ -77,18 +91,18 @@ def prepare(folder: Path) -> Prepared:
 
 
 def next_batch(text: NDArray[np.int32], stages: Sequence[Stage], seed: int, step: int, part: int) -> Batch:
-    """The batch of a step: half text, a quarter repeated text, a quarter repeated random tokens."""
-    context = next(stage.context for stage in reversed(stages) if step >= stage.from_step)
+    """The batch of a step, as its stage says; the same for the same numbers."""
+    stage = next(stage for stage in reversed(stages) if step >= stage.from_step)
     random = np.random.default_rng((seed, step, part))
-    rows = TOKENS_PER_STEP // context
+    context, rows = stage.context, TOKENS_PER_STEP // stage.context
     ids = np.stack([_window(random, text, context + 1) for _ in range(rows)])
     counted = np.ones((rows, context), dtype=bool)
-    for row in range(rows // 2, rows):
+    for row in range(round(rows * stage.text), rows):
         span = int(random.integers(SHORTEST_SPAN, context // 2 + 1))
-        if row % 2:
+        if stage.text and row % 2:
             ids[row] = np.resize(ids[row, :span], context + 1)
         else:
-            ids[row] = np.resize(random.integers(0, VOCAB_SIZE, span, dtype=np.int32), context + 1)
+            ids[row] = np.resize(random.integers(0, stage.random_tokens, span, dtype=np.int32), context + 1)
             counted[row, :span] = False  # target i is token i + 1: the first that a copy foretells is token span + 1
     targets = np.where(counted, ids[:, 1:], NOT_COUNTED)
     return Batch(torch.from_numpy(ids[:, :-1].astype(np.int64)), torch.from_numpy(targets.astype(np.int64)))

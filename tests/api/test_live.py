@@ -36,18 +36,18 @@ def post_and_leave(address: str, body: dict[str, Any], path: str = "/api/runs") 
 
 
 def test_the_server_answers_while_the_model_runs(serve: Serve) -> None:
-    model = small_model(delay_s=0.15)
+    model = small_model(delay_s=0.3)
     address = serve(model)
     with connect(address) as client, ThreadPoolExecutor(2) as pool:
         running = pool.submit(lambda: client.post("/api/runs", json=BODY).status_code)
         until(lambda: model.layers_done >= 1)
-        slowest = 0.0
+        answered = 0
         while not running.done():
-            started = time.perf_counter()
             assert client.get("/healthz").status_code == 200
-            slowest = max(slowest, time.perf_counter() - started)
+            answered += 1
         assert running.result() == 201
-    assert slowest < 0.15, "no request waited for a layer"
+    # Had each request waited for a layer, there would be one answer a layer; a machine under load still gives dozens.
+    assert answered > 3 * model.description.n_layers
 
 
 def test_clients_that_go_away_while_a_model_loads_hold_no_thread(serve: Serve) -> None:
