@@ -118,7 +118,13 @@ def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     data.mkdir(mode=0o700)
     (data / "models").symlink_to(CONVERTED, target_is_directory=True)
     port = free_port()
-    environment = {"PORT": str(port), "EVERYHEAD_DATA_DIR": str(data), "EVERYHEAD_OFFLINE": "true"}
+    environment = {
+        "PORT": str(port),
+        "EVERYHEAD_DATA_DIR": str(data),
+        "EVERYHEAD_OFFLINE": "true",
+        "EVERYHEAD_DEFAULT_MODEL": "smollm2-135m",
+        "OMP_NUM_THREADS": str(os.cpu_count()),  # 4,096 tokens take minutes on one
+    }
     with serving(["app"], port, environment, folder / "log") as address:
         yield address
 
