@@ -58,8 +58,10 @@ def client(start: Start) -> TestClient:
 
 @pytest.fixture
 def run(client: TestClient) -> dict[str, Any]:
-    """A finished run of TEXT."""
-    return make_run(client)
+    """A finished run of TEXT, on disk: out of memory and out of a file a product may differ in its last bits."""
+    made = make_run(client)
+    settle(client, made)
+    return made
 
 
 def make_run(client: TestClient, text: str = TEXT, **options: Any) -> dict[str, Any]:

@@ -34,6 +34,6 @@ def test_named_layers_and_heads_in_the_order_asked(client: TestClient, run: dict
         assert answer["weights"][place] == [window["weights"]]
 
 
-def test_rounding(client: TestClient) -> None:
+def test_rounding(client: TestClient, run: dict[str, Any]) -> None:
     exact, rounded = ask(client)["weights"][0][0], ask(client, decimals=2)["weights"][0][0]
     assert rounded == [[None if cell is None else round(cell, 2) for cell in row] for row in exact]
