@@ -6,8 +6,9 @@ are windows of text, a quarter repeated spans of text and a quarter repeated ran
 The last stages are the same over longer texts. Where nothing can be predicted, in the first copy of random tokens, no
 loss is taken.
 
-The model is not shipped yet: with these settings the loss on repeated tokens falls to 2.2 in 900 steps without an
-induction head (best score 0.05).
+The model is not shipped yet. The first stage was tried by itself, with the 256 tokens as the whole vocabulary: for 500
+steps nothing, then within 300 a previous-token head (0.99) and an induction head (0.95). With d_model 256 and the same
+rate no induction head came in 800 steps; the stages that follow are untried.
 
 Source:  Elhage et al. 2021; Olsson et al. 2022 (induction heads, and repeated random tokens to find them)
 """
@@ -64,14 +65,14 @@ STAGES = (
 MODEL = TransformerConfig(
     kind="decoder",
     vocab_size=VOCAB_SIZE,
-    d_model=256,
+    d_model=128,
     n_heads=8,
     n_layers=4,
-    d_ff=1_024,
+    d_ff=512,
     max_tokens=512,
     positions="rotary",
 )
-TRAINING = TrainingConfig(steps=3_000, rate=5e-4, warmup_steps=50, seed=1, save_every=100)
+TRAINING = TrainingConfig(steps=3_000, rate=1.5e-3, warmup_steps=50, seed=1, save_every=100)
 
 
 def prepare(folder: Path) -> Prepared:
