@@ -12,7 +12,6 @@ of layers or of who asks.
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import torch
@@ -95,7 +94,8 @@ def alibi_bias(slopes: Tensor, query_len: int, key_len: int) -> Tensor:
     """Lower each score by slope · distance; queries are the last positions of the keys.
 
     Shapes:  slopes (n_heads) -> (n_heads, query_len, key_len)
-    Values:  −slope · |query − key|, which is the paper's −slope · (query − key) wherever a causal mask lets one look
+    Values:  −slope · |query − key|, which is the paper's −slope · (query − key) wherever a causal mask lets one look;
+             where both sides are seen, a text and its reverse get the same biases, so an encoder cannot tell them apart
     Source:  Press et al. 2022, §3
     """
     query_pos = torch.arange(key_len - query_len, key_len, device=slopes.device)
@@ -109,8 +109,3 @@ def _angles(first: int, length: int, width: int) -> Tensor:
         raise ConfigError(f"sines and cosines come in pairs, so the width must be even, got {width}")
     frequencies = BASE ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     return torch.arange(first, first + length, dtype=torch.float64)[:, None] * frequencies
-
-
-def longest(kind: Positions, max_tokens: int) -> float:
-    """Tell how many tokens a kind of positions can number: a table ends, a formula does not."""
-    return max_tokens if kind == "learned" else math.inf
