@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ NOT_COUNTED = -100  # a target that takes no part in the loss: what cannot be pr
 class Batch:
     """Texts to learn from.
 
+    among   targets are chosen among the first so many entries of the vocabulary; None: among all
     Shapes:  ids (batch, seq_len); targets (batch, seq_len or target_len), NOT_COUNTED where no loss is taken;
              target_ids (batch, target_len) for encoder–decoder models; is_token (batch, seq_len), False for padding
     """
@@ -44,6 +45,7 @@ class Batch:
     targets: Tensor
     target_ids: Tensor | None = None
     is_token: Tensor | None = None
+    among: int | None = None
 
 
 NextBatch = Callable[[int, int], Batch]  # (step, part of the step) -> batch; the same for the same two numbers
@@ -173,7 +175,7 @@ def batch_loss(model: Transformer, batch: Batch) -> Tensor:
     Shapes:  see Batch -> (), nats; 0 where no target counts
     """
     logits = model(batch.ids, batch.target_ids, is_token=batch.is_token, attend=fused_attention)
-    flat, targets = logits.flatten(0, 1).float(), batch.targets.flatten()
+    flat, targets = logits.flatten(0, 1)[:, : batch.among].float(), batch.targets.flatten()
     total = cross_entropy(flat, targets, ignore_index=NOT_COUNTED, reduction="sum")
     return total / (targets != NOT_COUNTED).sum().clamp(min=1)  # torch's own mean is NaN where no target counts
 
@@ -197,7 +199,13 @@ def _on_device(batch: Batch, device: torch.device) -> Batch:
     def move(tensor: Tensor | None) -> Tensor | None:
         return None if tensor is None else tensor.to(device)
 
-    return Batch(batch.ids.to(device), batch.targets.to(device), move(batch.target_ids), move(batch.is_token))
+    return replace(
+        batch,
+        ids=batch.ids.to(device),
+        targets=batch.targets.to(device),
+        target_ids=move(batch.target_ids),
+        is_token=move(batch.is_token),
+    )
 
 
 def _optimizer(model: Transformer, config: TrainingConfig) -> torch.optim.AdamW:

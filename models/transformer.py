@@ -67,7 +67,7 @@ class Transformer(nn.Module):
         self.decoder_input = InputEmbedding(config, tokens) if has_decoder else None
         self.decoder = Stack(config, cross=has_encoder) if has_decoder else None
         self.output = nn.Linear(config.d_model, config.vocab_size, bias=False)
-        initialise(self, config.n_layers)
+        initialise(self, config.n_layers, config.initial_std)
         if config.tied:
             self.output.weight = tokens.weight
 

@@ -28,6 +28,7 @@ class TransformerConfig:
     norm              pre: x + sublayer(norm(x)), with one more norm at the end; post: norm(x + sublayer(x))
     scale_embeddings  multiply embeddings by √d_model, so that waves of size 1 do not drown them (Vaswani et al., §3.4)
     tied              the output layer is the embedding table, transposed
+    initial_std       spread of the weights before training (0.02 suits GPT-2's width; narrow models want more)
     dropout           of embeddings and of what each sublayer adds; attention_dropout of the weights
     """
 
@@ -48,6 +49,7 @@ class TransformerConfig:
     dropout: float = 0.0
     attention_dropout: float = 0.0
     norm_eps: float = 1e-5
+    initial_std: float = 0.02
 
     def __post_init__(self) -> None:
         """Raises ConfigError; the message gives expected and given."""
@@ -58,6 +60,7 @@ class TransformerConfig:
             _check(name, getattr(self, name) >= 1, "at least 1", getattr(self, name))
         for name in ("dropout", "attention_dropout"):
             _check(name, 0 <= getattr(self, name) < 1, "from 0 to below 1", getattr(self, name))
+        _check("initial_std", self.initial_std > 0, "above 0", self.initial_std)
         if self.positions == "rotary":
             d_head = self.d_model // self.n_heads
             _check("d_model / n_heads", d_head % 2 == 0, "even for rotary positions", d_head)

@@ -16,6 +16,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 import models.training as loop
 from models.errors import Cancelled, ConfigError
@@ -139,6 +140,16 @@ def test_targets_that_are_not_counted() -> None:
     nothing.backward()
     assert nothing.item() == 0.0
     assert all(bool((p.grad == 0).all()) for p in model.parameters() if p.grad is not None)
+
+
+def test_targets_among_the_first_tokens_of_the_vocabulary() -> None:
+    model, batch = small().eval(), next_batch(0, 0)
+    batch = replace(batch, targets=torch.where(batch.targets == NOT_COUNTED, NOT_COUNTED, batch.targets % 7))
+    counted = batch.targets.flatten() != NOT_COUNTED
+    logits = model(batch.ids).detach().flatten(0, 1)[counted, :7]
+    expected = cross_entropy(logits, batch.targets.flatten()[counted]).item()
+    assert batch_loss(model, replace(batch, among=7)).item() == pytest.approx(expected)
+    assert batch_loss(model, batch).item() > expected + 0.1, "all thirteen share the whole then"
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "encoder-decoder"])

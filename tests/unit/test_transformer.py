@@ -44,6 +44,7 @@ def build(**changes: Any) -> Transformer:
         ({"norm": "rms"}, "norm must be one of .*, got rms"),
         ({"activation": "tanh"}, "activation must be one of .*, got tanh"),
         ({"max_tokens": 0}, "max_tokens must be at least 1, got 0"),
+        ({"initial_std": 0.0}, "initial_std must be above 0, got 0.0"),
         ({"dropout": 1.0}, "dropout must be from 0 to below 1, got 1.0"),
         ({"attention_dropout": -0.1}, "attention_dropout must be .*, got -0.1"),
     ],
@@ -51,6 +52,20 @@ def build(**changes: Any) -> Transformer:
 def test_shapes_that_cannot_be(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         TransformerConfig(**(SMALL | changes))
+
+
+def test_the_spread_of_fresh_weights() -> None:
+    torch.manual_seed(0)
+    wide, narrow = (build(d_model=64, d_ff=64, n_layers=2, initial_std=std).decoder for std in (0.3, 0.02))
+    for stack, std in ((wide, 0.3), (narrow, 0.02)):
+        assert stack is not None
+        attention = stack.layers[0].get_submodule("self_attention")
+        query, output = (
+            attention.get_parameter(f"{name}.weight").detach().std().item() for name in ("query", "output")
+        )
+        # 4,096 numbers: their spread is known to 1.1 % (one in √(2 · 4,096)), five of these are allowed
+        assert query == pytest.approx(std, rel=0.055)
+        assert output == pytest.approx(std / 2, rel=0.055), "two layers add to the residual stream twice each"
 
 
 def test_a_configuration_from_json() -> None:
