@@ -72,9 +72,7 @@ def write_shipped(folder: Path, recipe: Recipe, prepared: Prepared, model: Trans
         "training": {
             "command": facts.command,
             "minutes": round(facts.minutes, 1),
-            "hardware": f"{torch.get_num_threads()} threads of {os.cpu_count()} {platform.machine()} cores, no GPU"
-            if not torch.cuda.is_available()
-            else torch.cuda.get_device_name(),
+            "hardware": _hardware(),
             "torch": torch.__version__,
             **asdict(recipe.training),
             "final_loss": round(_mean(facts.losses[-CURVE_POINTS:]), 4),
@@ -85,6 +83,13 @@ def write_shipped(folder: Path, recipe: Recipe, prepared: Prepared, model: Trans
         **prepared.extra_card,
     }
     (folder / "card.json").write_text(_json(card), "utf-8")
+
+
+def _hardware() -> str:
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    threads = torch.get_num_threads()
+    return f"{threads} thread{'' if threads == 1 else 's'} on {os.cpu_count()} {platform.machine()} cores, no GPU"
 
 
 def half_weights(model: Transformer) -> dict[str, Tensor]:

@@ -1,20 +1,22 @@
-"""Train a recipe: `python -m models.train RECIPE [--data FOLDER] [--out FOLDER] [--snapshots STEPS]`.
+"""Train a recipe: `python -m models.train RECIPE [--data FOLDER] [--out FOLDER] [--snapshots STEPS] [--until STEP]`.
 
-Run it again after an interruption and it goes on from its last checkpoint. At the end the folder holds a model as it is
-shipped: weights in float16, tokenizer, card. Knows nothing of the service.
+Run it again after an interruption (Ctrl-C saves first) and it goes on from its last checkpoint. At the end the folder
+holds a model as it is shipped: weights in float16, tokenizer, card. Knows nothing of the service.
 """
 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
 
-from models.errors import EngineError
+from models.errors import Cancelled, EngineError
 from models.protocol import device_of_choice
 from models.recipes.registry import RECIPES
 from models.shipped import TrainingFacts, half_weights, write_shipped
@@ -25,25 +27,48 @@ from models.transformer import Transformer
 LINE_EVERY = 20  # steps between two lines of progress
 
 
+class Stop:
+    """Whether to stop: after a step that was asked for, or at Ctrl-C; a second Ctrl-C does not wait."""
+
+    def __init__(self, until: int | None) -> None:
+        self.until = until
+        self.wanted = False
+
+    def after_step(self, report: StepReport) -> None:
+        """Note that a step is done."""
+        self.wanted = self.wanted or (self.until is not None and report.step + 1 >= self.until)
+
+    def on_signal(self, *_signal: Any) -> None:
+        """Note that somebody wants to stop."""
+        self.wanted = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def main() -> int:
     """Read the command line, train, write the model."""
     arguments = _arguments()
     recipe = RECIPES[arguments.recipe]
     folder = arguments.out or Path("build/training") / recipe.name
+    stop = Stop(arguments.until)
     torch.manual_seed(recipe.training.seed)
     try:
         prepared = recipe.prepare(arguments.data)
         model = Transformer(recipe.model).to(device_of_choice())
         checkpoint = folder / "training.safetensors"
+        signal.signal(signal.SIGINT, stop.on_signal)
         losses = train(
             model,
             prepared.next_batch,
             recipe.training,
             checkpoint=checkpoint,
-            on_step=partial(_after_step, model, folder / "snapshots", arguments.snapshots),
+            on_step=partial(_after_step, model, folder / "snapshots", arguments.snapshots, stop),
+            should_stop=lambda: stop.wanted,
         )
         facts = TrainingFacts(f"python -m models.train {recipe.name}", training_seconds(checkpoint) / 60, losses)
         write_shipped(folder / "model", recipe, prepared, model.cpu(), facts)  # figures are measured where it will run
+    except Cancelled as stopped:
+        sys.stdout.write(f"{stopped}; the same command goes on from there\n")
+        return 0
     except EngineError as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -57,10 +82,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=Path("build/training-data"), help="folder with the texts")
     parser.add_argument("--out", type=Path, help="folder for checkpoint and model (default: build/training/RECIPE)")
     parser.add_argument("--snapshots", type=int, metavar="STEPS", help="keep the weights after every so many steps")
+    parser.add_argument("--until", type=int, metavar="STEP", help="stop after this step; run again to go on")
     return parser.parse_args()
 
 
-def _after_step(model: Transformer, snapshots: Path, every: int | None, report: StepReport) -> None:
+def _after_step(model: Transformer, snapshots: Path, every: int | None, stop: Stop, report: StepReport) -> None:
+    stop.after_step(report)
     if every and (report.step + 1) % every == 0:
         snapshots.mkdir(parents=True, exist_ok=True)
         save_file(half_weights(model), snapshots / f"step-{report.step + 1:05}.safetensors")
