@@ -70,15 +70,18 @@ def bigram_loss(corpus: Corpus) -> float:
     return min(float(-np.log((counts + k * single[after]) / (totals + k)).mean()) for k in SMOOTHING)
 
 
-def head_scores(model: Transformer, span: int) -> dict[str, Any]:
+def head_scores(model: Transformer, span: int, among: int | None = None) -> dict[str, Any]:
     """Run random tokens that come twice, and measure how much each head looks where the field expects it to.
+
+    span    tokens that come twice
+    among   they are drawn from the first so many entries of the vocabulary; None: from all
 
     Values:  previous: mean weight on the token before, over all rows but the first; induction: mean weight on the
              token after the earlier copy, over the rows of the second copy; per layer and head, and the best head
     Source:  Olsson et al. 2022, "prefix matching"
     """
     random = torch.Generator().manual_seed(span)
-    once = torch.randint(model.config.vocab_size, (RANDOM_TEXTS, span), generator=random)
+    once = torch.randint(among or model.config.vocab_size, (RANDOM_TEXTS, span), generator=random)
     weights = torch.stack([_weights(model, row[None]).squeeze(1) for row in once.repeat(1, 2)]).mean(0)
     previous = weights.diagonal(-1, 2, 3).mean(-1)  # (n_layers, n_heads)
     induction = weights.diagonal(1 - span, 2, 3)[..., 1:].mean(-1)  # row span + i looks at i + 1
