@@ -1,6 +1,6 @@
 """When the heads of everyhead-mini formed, from the snapshots of its training.
 
-    python -m models.train everyhead-mini --snapshots 25 --until 1000
+    python -m models.train everyhead-mini --snapshots 25 --until 1200
     python -m scripts.head_formation [FOLDER]
 
 The checkpoints stay in the training's folder; what is written, docs/head-formation.json, are the scores alone: of the
