@@ -58,8 +58,8 @@ STAGES = (
     Stage(0, 24, 0.0, 256),
     Stage(1_200, 64, 0.5, VOCAB_SIZE),
     Stage(2_000, 128, 0.5, VOCAB_SIZE),
-    Stage(3_000, 256, 0.5, VOCAB_SIZE),
-    Stage(3_600, 512, 0.5, VOCAB_SIZE),
+    Stage(2_300, 256, 0.5, VOCAB_SIZE),
+    Stage(2_700, 512, 0.5, VOCAB_SIZE),
 )
 
 MODEL = TransformerConfig(
