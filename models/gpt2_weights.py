@@ -28,7 +28,7 @@ from transformers import AutoConfig, AutoTokenizer, PretrainedConfig
 from models.checkpoints import weight_files
 from models.errors import ConfigError, UnsupportedModel
 from models.own import OwnModel
-from models.parameters import check_fit, copy_parameters, listed
+from models.parameters import check_fit, check_numbers, copy_parameters
 from models.protocol import device_of_choice
 from models.transformer import Transformer
 from models.transformer_config import Activation, TransformerConfig
@@ -122,15 +122,14 @@ def own_parameters(config: TransformerConfig, given: Mapping[str, Tensor]) -> di
     """Turn GPT-2's tensors, named as GPT2Model or GPT2LMHeadModel saves them, into ours.
 
     Shapes:  those of `gpt2_table` -> those of our parameters, as views
-    Raises:  ConfigError that lists missing and unexpected names, wrong shapes and tensors that are not of floating
-             point; and if there is an output layer that is not the table of embeddings
+    Raises:  ConfigError that lists missing and unexpected names, wrong shapes and tensors that are not of finite
+             floating-point numbers; and if there is an output layer that is not the table of embeddings
     """
     named = _without_prefix(given)
     output = named.pop(OUTPUT, None)
     rows = gpt2_table(config)
     check_fit({row.source: row.shape for row in rows}, named)
-    if other := sorted(name for name, tensor in named.items() if not tensor.is_floating_point()):
-        raise ConfigError(f"weights must be floating-point numbers; these are not: {listed(other)}")
+    check_numbers(named)  # here, where they still have the names that the checkpoint gives them
     if output is not None and not torch.equal(output, named[TABLE]):
         raise ConfigError(f"{OUTPUT} should be equal to {TABLE}: our output layer is the table of embeddings")
     return {name: part for row in rows for name, part in row.parts(named[row.source]).items()}

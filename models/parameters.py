@@ -20,10 +20,12 @@ def copy_parameters(model: nn.Module, given: Mapping[str, Tensor]) -> None:
 
     Shapes:  as the model's parameters; parameters that are one tensor under two names (tied) are given once, under the
              name that `named_parameters` has
-    Raises:  ConfigError that lists missing and unexpected names and wrong shapes; the model is then as it was
+    Raises:  ConfigError that lists missing and unexpected names, wrong shapes, and tensors that are not of finite
+             floating-point numbers; the model is then as it was
     """
     wanted = dict(model.named_parameters())
     check_fit({name: parameter.shape for name, parameter in wanted.items()}, given)
+    check_numbers(given)
     with torch.no_grad():
         for name, tensor in given.items():
             wanted[name].copy_(tensor)
@@ -49,6 +51,18 @@ def check_fit(wanted: Mapping[str, Sequence[int]], given: Mapping[str, Tensor]) 
         problems.append(f"wrong shapes: {listed(wrong)}")
     if problems:
         raise ConfigError(f"these weights do not fit the model; {'; '.join(problems)}")
+
+
+def check_numbers(given: Mapping[str, Tensor]) -> None:
+    """See that all are finite floating-point numbers: a copy would turn others into weights without a word.
+
+    Shapes:  any
+    Raises:  ConfigError that lists the tensors of which it is not so
+    """
+    if other := sorted(name for name, tensor in given.items() if not tensor.is_floating_point()):
+        raise ConfigError(f"weights must be floating-point numbers; these are not: {listed(other)}")
+    if broken := sorted(name for name, tensor in given.items() if not bool(tensor.isfinite().all())):
+        raise ConfigError(f"weights must be finite; these hold NaN or infinity: {listed(broken)}")
 
 
 def listed(names: list[str]) -> str:

@@ -72,6 +72,8 @@ def test_masks_of_old_checkpoints_are_left_out() -> None:
         ),
         (lambda s: s.update({"lm_head.weight": s["lm_head.weight"] + 1}), "should be equal to wte.weight"),
         (lambda s: s.update({"transformer.ln_f.bias": torch.ones(32).int()}), r"these are not: ln_f\.bias$"),
+        (lambda s: s["transformer.ln_f.bias"].fill_(torch.nan), r"^weights must be finite; .* infinity: ln_f\.bias$"),
+        (lambda s: s["transformer.h.1.mlp.c_fc.weight"][0].fill_(-torch.inf), r"infinity: h\.1\.mlp\.c_fc\.weight$"),
     ],
 )
 def test_what_does_not_fit_is_named(change: Callable[[dict[str, Tensor]], Any], message: str) -> None:

@@ -161,6 +161,14 @@ def test_wrong_weights_are_listed_and_change_nothing() -> None:
         copy_parameters(model, {})
     with pytest.raises(ConfigError, match=r"unexpected: output\.weight"):  # tied: it is the embeddings, given once
         copy_parameters(model, {**before, "output.weight": torch.zeros(32, 64)})
+    for odd, what in (
+        (torch.zeros(64).to(torch.int8), "floating-point numbers; these are not"),
+        (torch.zeros(64, dtype=torch.complex64), "floating-point numbers; these are not"),
+        (torch.full((64,), math.nan), "finite; these hold NaN or infinity"),
+    ):
+        with pytest.raises(ConfigError, match=rf"^weights must be {what}: decoder\.final_norm\.bias$"):
+            copy_parameters(model, {**before, "decoder.final_norm.bias": odd})
+    assert all(torch.equal(parameter, before[name]) for name, parameter in model.named_parameters())
 
 
 def assert_complete(card: dict[str, object]) -> None:
