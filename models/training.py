@@ -77,17 +77,26 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         """Raises ConfigError."""
-        for name in ("steps", "accumulation", "save_every"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.rate <= 0 or self.clip_norm <= 0:
-            raise ConfigError(f"rate and clip_norm must be above 0, got {self.rate} and {self.clip_norm}")
-        if self.warmup_steps < 0:
-            raise ConfigError(f"warmup_steps must be at least 0, got {self.warmup_steps}")
+        for name, least in (("steps", 1), ("accumulation", 1), ("save_every", 1), ("warmup_steps", 0)):
+            value = getattr(self, name)
+            _check(name, type(value) is int and value >= least, f"at least {least} and an integer", value)
+        _check("seed", type(self.seed) is int, "an integer", self.seed)
+        # each is asked for what it must be, not for what it must not: NaN is neither above nor below anything
+        _check("rate", 0 < self.rate < math.inf, "above 0 and finite", self.rate)
+        _check("clip_norm", self.clip_norm > 0, "above 0", self.clip_norm)
+        _check("final_share", 0 <= self.final_share <= 1, "from 0 to 1", self.final_share)
+        _check("weight_decay", 0 <= self.weight_decay < math.inf, "at least 0 and finite", self.weight_decay)
+        betas = [beta for beta in self.betas if 0 <= beta < 1]
+        _check("betas", len(betas) == len(self.betas) == 2, "two numbers from 0 to below 1", self.betas)
 
     def as_dict(self) -> dict[str, Any]:
         """What decides the loss curve, JSON-ready: a checkpoint of other values is of another training."""
         return {**asdict(self), "betas": list(self.betas), "save_every": None}
+
+
+def _check(name: str, holds: bool, expected: str, given: object) -> None:
+    if not holds:
+        raise ConfigError(f"{name} must be {expected}, got {given}")
 
 
 @dataclass(frozen=True)
@@ -117,7 +126,8 @@ def train(
     """Train; go on from `checkpoint` if that file exists, and keep it up to date.
 
     Shapes:  see Batch -> the loss of every step from the first, also of those before a resumption
-    Raises:  Cancelled between steps, after saving; ConfigError if the checkpoint is of another training
+    Raises:  Cancelled between steps, after saving; ConfigError if the checkpoint is of another training or not
+             whole, or if a loss or gradient is not finite: nothing is saved then
     Source:  AdamW: Loshchilov and Hutter 2019; warm-up: Vaswani et al. 2017, §5.3; cosine: Loshchilov and Hutter 2017;
              clipping: Pascanu et al. 2013
     """
@@ -145,6 +155,7 @@ def train(
             group["lr"] = rate
         loss = _add_gradients(model, [next_batch(step, part) for part in range(config.accumulation)], config)
         norm = float(nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm))
+        _check_finite(step, loss, norm, config)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         losses.append(loss)
@@ -193,6 +204,15 @@ def _add_gradients(model: Transformer, batches: Sequence[Batch], config: Trainin
         loss.backward()
         whole += float(loss.detach())
     return whole
+
+
+def _check_finite(step: int, loss: float, norm: float, config: TrainingConfig) -> None:
+    # a gradient that is no number leaves no weight that is one, and the next checkpoint would hold these
+    if not (math.isfinite(loss) and math.isfinite(norm)):
+        raise ConfigError(
+            f"step {step + 1} of {config.steps} gave the loss {loss} and a gradient of length {norm}, both must be "
+            f"finite; the last checkpoint is as it was, and a rate below {config.rate} may help"
+        )
 
 
 def _on_device(batch: Batch, device: torch.device) -> Batch:

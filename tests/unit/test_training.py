@@ -1,4 +1,4 @@
-"""The training loop: its rates, its gradients, its checkpoints; and a tiny recipe that it must learn."""
+"""The training loop: its rates, its gradients, its losses; and a tiny recipe that it must learn."""
 
 from __future__ import annotations
 
@@ -11,43 +11,26 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 import models.training as loop
-from models.errors import Cancelled, ConfigError
+from models.errors import ConfigError
 from models.recipes import tiny
 from models.recipes.registry import RECIPES
 from models.training import NOT_COUNTED, Batch, NextBatch, TrainingConfig, batch_loss, learning_rate, train
-from models.training_state import training_seconds
 from models.transformer import Transformer
 from models.transformer_config import TransformerConfig
-
-SMALL = TransformerConfig(
-    kind="decoder", vocab_size=13, d_model=16, n_heads=2, n_layers=2, d_ff=16, max_tokens=12, dropout=0.2
-)
-SHORT = TrainingConfig(steps=12, rate=1e-2, warmup_steps=3, seed=5, save_every=4)
+from tests.unit.small_training import SHORT, SMALL, next_batch, small
 
 
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
     torch.set_num_threads(1)  # the number of threads changes the order of sums
-
-
-def small(config: TransformerConfig = SMALL, seed: int = 0) -> Transformer:
-    torch.manual_seed(seed)
-    return Transformer(config)
-
-
-def next_batch(step: int, part: int) -> Batch:
-    ids = torch.randint(13, (4, 9), generator=torch.Generator().manual_seed(100 * step + part))
-    targets = ids[:, 1:].clone()
-    targets[: part + 1, :5] = NOT_COUNTED  # another number of counted targets in each part
-    return Batch(ids[:, :-1], targets)
 
 
 # ------------------------------------------------------------------------------------------------ rate, gradient, loss
@@ -71,16 +54,29 @@ def test_learning_rate_at_its_corners() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"steps": 0}, "steps must be at least 1, got 0"),
-        ({"accumulation": 0}, "accumulation must be at least 1, got 0"),
-        ({"rate": 0.0}, "above 0, got 0.0 and 1.0"),
-        ({"clip_norm": -1.0}, "above 0, got 0.01 and -1.0"),
-        ({"warmup_steps": -1}, "warmup_steps must be at least 0, got -1"),
+        ({"steps": 0}, "steps must be at least 1 and an integer, got 0"),
+        ({"steps": 2.5}, "steps must be at least 1 and an integer, got 2.5"),
+        ({"accumulation": 0}, "accumulation must be at least 1 and an integer, got 0"),
+        ({"save_every": True}, "save_every must be at least 1 and an integer, got True"),
+        ({"warmup_steps": -1}, "warmup_steps must be at least 0 and an integer, got -1"),
+        ({"seed": 0.5}, "seed must be an integer, got 0.5"),
+        ({"rate": 0.0}, "rate must be above 0 and finite, got 0.0"),
+        ({"rate": math.nan}, "rate must be above 0 and finite, got nan"),
+        ({"rate": math.inf}, "rate must be above 0 and finite, got inf"),
+        ({"clip_norm": -1.0}, "clip_norm must be above 0, got -1.0"),
+        ({"clip_norm": math.nan}, "clip_norm must be above 0, got nan"),
+        ({"final_share": -3.0}, "final_share must be from 0 to 1, got -3.0"),
+        ({"final_share": math.nan}, "final_share must be from 0 to 1, got nan"),
+        ({"weight_decay": -1.0}, "weight_decay must be at least 0 and finite, got -1.0"),
+        ({"weight_decay": math.nan}, "weight_decay must be at least 0 and finite, got nan"),
+        ({"betas": (2.0, 3.0)}, r"betas must be two numbers from 0 to below 1, got \(2.0, 3.0\)"),
+        ({"betas": (0.9, math.nan)}, "betas must be two numbers from 0 to below 1, got"),
+        ({"betas": (0.9,)}, "betas must be two numbers from 0 to below 1, got"),
     ],
 )
-def test_trainings_that_cannot_be(changes: dict[str, float], message: str) -> None:
+def test_trainings_that_cannot_be(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        replace(SHORT, **changes)  # type: ignore[arg-type]
+        replace(SHORT, **changes)
 
 
 def gradients_of(
@@ -164,100 +160,6 @@ def test_what_is_decayed(kind: str, tied: bool) -> None:
     assert all(name.endswith(".weight") and "norm" not in name and "tokens" not in name for name in pulled)
     assert all(name.endswith("bias") or "norm" in name or "tokens" in name or "positions" in name for name in left)
     assert ("output.weight" in pulled) is not tied
-
-
-# ----------------------------------------------------------------------------------------------------- interruptions
-
-
-def trained(checkpoint: Path, config: TrainingConfig = SHORT, until: int | None = None) -> tuple[list[float], Tensor]:
-    """Losses and all weights of a training which stops itself before step `until`."""
-    model, steps = small(), iter(range(10**6))
-    try:
-        losses = train(
-            model, next_batch, config, checkpoint=checkpoint, should_stop=lambda: next(steps) + 1 == (until or -1)
-        )
-    except Cancelled:
-        assert not model.training
-        losses = []
-    return losses, torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
-
-
-@pytest.mark.parametrize("config", [SHORT, replace(SHORT, accumulation=2)])
-def test_a_resumed_training_is_an_uninterrupted_one(tmp_path: Path, config: TrainingConfig) -> None:
-    """Bit for bit, with dropout: losses, weights, and what AdamW has gathered, or the weights would part."""
-    losses, weights = trained(tmp_path / "one.safetensors", config)
-    for stop in (6, 3):
-        again, _ = trained(tmp_path / "two.safetensors", config, until=stop)
-        assert again == []
-    resumed_losses, resumed_weights = trained(tmp_path / "two.safetensors", config)
-    assert len(losses) == 12
-    assert resumed_losses == losses
-    assert torch.equal(resumed_weights, weights)
-    finished, same = trained(tmp_path / "two.safetensors", config)  # nothing is left to do
-    assert finished == losses
-    assert torch.equal(same, weights)
-
-
-def test_forgetting_what_adamw_has_gathered_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    losses, _ = trained(tmp_path / "one.safetensors")
-    trained(tmp_path / "two.safetensors", until=7)
-    monkeypatch.setattr("models.training_state.MOMENTS", ())
-    assert trained(tmp_path / "two.safetensors")[0] != losses
-
-
-def test_a_training_that_dies_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
-    losses, weights = trained(tmp_path / "one.safetensors")
-    seen: list[int] = []
-
-    def die(report: loop.StepReport) -> None:
-        if report.step == 9:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(small(), next_batch, SHORT, checkpoint=tmp_path / "two.safetensors", on_step=die)
-    model = small(seed=9)  # its weights are those of the checkpoint, whatever it began with
-    resumed = train(
-        model,
-        next_batch,
-        SHORT,
-        checkpoint=tmp_path / "two.safetensors",
-        on_step=lambda report: seen.append(report.step),
-    )
-    assert seen == [8, 9, 10, 11]
-    assert resumed == losses
-    assert torch.equal(torch.cat([parameter.detach().flatten() for parameter in model.parameters()]), weights)
-    assert not (tmp_path / "two.part").exists()
-
-
-def test_time_before_an_interruption_counts(tmp_path: Path) -> None:
-    path = tmp_path / "one.safetensors"
-    trained(path, until=6)
-    before = training_seconds(path)
-    assert before > 0
-    trained(path)
-    assert training_seconds(path) > before
-
-
-def test_checkpoints_of_other_trainings(tmp_path: Path) -> None:
-    path = tmp_path / "one.safetensors"
-    trained(path, until=6)
-    for changes, message in (
-        ({"seed": 6}, "another training: it has seed 5 instead of 6"),
-        ({"rate": 0.5}, "rate 0.01 instead of 0.5"),
-        ({"steps": 20}, "steps 12 instead of 20"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            trained(path, replace(SHORT, **changes))
-    wider = small(replace(SMALL, d_ff=32))
-    with pytest.raises(ConfigError, match=r"one\.safetensors is of another model: it has d_ff 16 instead of 32"):
-        train(wider, next_batch, SHORT, checkpoint=path)
-    losses, _ = trained(path, replace(SHORT, save_every=5))  # changes nothing of what is learned
-    assert len(losses) == 12
-    save_file({"model.x": torch.zeros(1)}, tmp_path / "other.safetensors")
-    (tmp_path / "torn.safetensors").write_bytes(path.read_bytes()[:1000])
-    for name in ("other", "torn"):
-        with pytest.raises(ConfigError, match=rf"{name}\.safetensors is no checkpoint"):
-            trained(tmp_path / f"{name}.safetensors")
 
 
 # ---------------------------------------------------------------------------------------------------------- tiny recipe
