@@ -31,6 +31,7 @@ MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors format itself
 DEFAULT_MAX_TOKENS = 2048  # for models with relative positions only, whose tokenizer states no limit either
 SANE_MAX_TOKENS = 10_000_000  # tokenizers without a limit say 10^30
 OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "roberta-prelayernorm", "data2vec-text")
+LONGEST_REASON = 200  # characters of another library's message; the rest is for its own developers
 DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I8": "int8", "U8": "uint8"}
 
 
@@ -60,6 +61,12 @@ class Checkpoint:
     weight_precision: str
     revision: str
     takes_pair: bool = False
+
+
+def one_line(error: Exception, limit: int = LONGEST_REASON) -> str:
+    """An error's text on one line, cut where it is long; its type's name if it has none."""
+    words = " ".join(str(error).split()) or type(error).__name__
+    return words if len(words) <= limit else f"{words[: limit - 1]}…"
 
 
 def local_names(models_dir: Path) -> list[str]:
@@ -197,38 +204,69 @@ def _header(file: Path) -> bytes:
 def _data_bytes(name: str, header: bytes) -> int:
     """Bytes of values that a header announces."""
     try:
-        return max((int(tensor["data_offsets"][1]) for tensor in _tensors(header)), default=0)
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise UnusableCheckpoint(f"{name} is not a whole safetensors file") from error
+        return max((tensor["data_offsets"][1] for tensor in _tensors(header)), default=0)
+    except ValueError as error:
+        raise UnusableCheckpoint(f"{name} is not a whole safetensors file: {one_line(error)}") from error
 
 
 def _tensors(header: bytes) -> list[dict[str, Any]]:
-    return [tensor for name, tensor in json.loads(header).items() if name != "__metadata__"]
+    """What the header says of each tensor, with a type and two offsets. Raises ValueError."""
+    table = json.loads(header)
+    if not isinstance(table, dict):
+        raise ValueError(f"its header should be a JSON object, and is {_json_type(table)}")
+    tensors = [(name, tensor) for name, tensor in table.items() if name != "__metadata__"]
+    for name, tensor in tensors:
+        if not isinstance(tensor, dict) or not isinstance(tensor.get("dtype"), str):
+            raise ValueError(f"the tensor {name[:80]} has no dtype")
+        match tensor.get("data_offsets"):
+            case [int(start), int(stop)] if 0 <= start <= stop:
+                pass
+            case offsets:
+                raise ValueError(f"the tensor {name[:80]} should have two data_offsets, and has {str(offsets)[:80]}")
+    return [tensor for _, tensor in tensors]
+
+
+def _json_type(value: object) -> str:
+    return {list: "a list", str: "a string", type(None): "null"}.get(type(value), f"a {type(value).__name__}")
 
 
 def _config(folder: Path) -> PretrainedConfig:
     """The configuration, by transformers' own class for this family."""
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except OSError:
+        raise
+    except Exception as error:  # transformers' checks of the fields raise types of their own
+        words = one_line(error).replace(str(folder), folder.name)
         raise UnusableCheckpoint(
-            "transformers does not know this kind of model, or its config.json is wrong"
+            f"transformers does not know this kind of model, or its config.json is wrong: {words}"
         ) from error
     if not isinstance(config, PretrainedConfig):
         raise UnusableCheckpoint("its config.json describes no model")
+    names: Any = config.architectures
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise UnusableCheckpoint(f"its config.json is wrong: architectures should be names, got {str(names)[:80]}")
     return config
+
+
+def _count(config: PretrainedConfig, name: str) -> int | None:
+    """A number of layers or heads, where the configuration has it; few families check theirs."""
+    value = getattr(config, name, None)
+    if value is not None and not (isinstance(value, int) and not isinstance(value, bool)):
+        raise UnusableCheckpoint(f"its config.json is wrong: {name} should be a whole number, got {str(value)[:80]}")
+    return value
 
 
 def _described(folder: Path, config: PretrainedConfig, headers: dict[str, bytes]) -> Checkpoint:
     text = config.get_text_config()
-    n_heads = getattr(text, "num_attention_heads", None)
+    n_heads = _count(text, "num_attention_heads")
     return Checkpoint(
         folder=folder,
         family=config.model_type,
         kind=kind_of(config),
-        n_layers=getattr(text, "num_hidden_layers", None),
+        n_layers=_count(text, "num_hidden_layers"),
         n_heads=n_heads,
-        n_kv_heads=getattr(text, "num_key_value_heads", None) or n_heads,
+        n_kv_heads=_count(text, "num_key_value_heads") or n_heads,
         max_tokens=max_tokens_of(config, folder),
         weight_precision=_precision(headers),
         revision=_revision(folder, headers),

@@ -6,6 +6,7 @@ of which models are loaded, or of how a checkpoint becomes a model.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from transformers import AutoConfig
 from app.services.downloads import Downloads
 from app.services.ports import State
 from models.checkpoints import Checkpoint, IncompleteCheckpoint, UnusableCheckpoint, local_checkpoint, read_checkpoint
-from models.errors import EngineError
+from models.errors import EngineError, UnsupportedModel
 from models.packaged import (
     WeightPackage,
     convert_gguf,
@@ -25,6 +26,8 @@ from models.packaged import (
     is_converted,
     package_revision,
 )
+
+logger = logging.getLogger("everyhead.catalogue")
 
 OnProgress = Callable[[float], None]
 BY_TRANSFORMERS = ("transformers",)
@@ -172,11 +175,11 @@ class HubModel:
             return missing
         base = replace(self.base, revision=snapshot.name)
         try:
-            return base.described_by(read_checkpoint(snapshot, within=self.downloads.cache_folder(self.repo)))
+            return _described(
+                base, lambda: read_checkpoint(snapshot, within=self.downloads.cache_folder(self.repo)), pass_on=True
+            )
         except IncompleteCheckpoint:  # a download that was interrupted, or files that another program fetched
             return missing
-        except UnusableCheckpoint as error:
-            return base.unavailable(str(error))
 
     def folder(self, on_progress: OnProgress) -> Path:
         """The snapshot in the cache."""
@@ -209,14 +212,17 @@ class LocalModel:
 
 
 def implementations_of(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """The code that can run a checkpoint; the first is the default. GPT-2 runs on our own Transformer."""
+    """The code that can run a checkpoint; the first is the default. GPT-2 runs on our own Transformer.
+
+    Raises:  ConfigError for a shape that no Transformer can have
+    """
     if checkpoint.family != "gpt2":
         return BY_TRANSFORMERS
     from models.gpt2_weights import config_from_gpt2  # here: other entries of the list need no engine
 
     try:
         config_from_gpt2(AutoConfig.from_pretrained(checkpoint.folder, local_files_only=True))
-    except EngineError:  # an option that ours does not have
+    except UnsupportedModel:  # an option that ours does not have
         return BY_TRANSFORMERS
     return ("own", "transformers")
 
@@ -225,8 +231,19 @@ def _not_installed(package: WeightPackage) -> str:
     return f"the package {package.distribution} is not installed"
 
 
-def _described(base: CatalogueEntry, read: Callable[[], Checkpoint]) -> CatalogueEntry:
+def _described(base: CatalogueEntry, read: Callable[[], Checkpoint], *, pass_on: bool = False) -> CatalogueEntry:
+    """The entry, unavailable where its checkpoint cannot be used, so that none can break the list of all.
+
+    With `pass_on` an IncompleteCheckpoint is passed on.
+    """
     try:
         return base.described_by(read())
-    except UnusableCheckpoint as error:
+    except IncompleteCheckpoint as error:
+        if pass_on:
+            raise
         return base.unavailable(str(error))
+    except EngineError as error:
+        return base.unavailable(str(error))
+    except Exception as error:  # the files are anybody's, and so is what a library makes of them
+        logger.warning("describing %s failed", base.id, exc_info=error)
+        return base.unavailable(f"its files cannot be understood ({type(error).__name__})")
