@@ -32,7 +32,7 @@ from app.services.model_sources import (
     OnProgress,
 )
 from app.services.shipped_models import shipped_models
-from models.checkpoints import local_names
+from models.checkpoints import local_names, one_line
 from models.errors import Cancelled, ConfigError, EngineError
 from models.packaged import MINILM, SMOLLM2
 from models.protocol import AttentionModel
@@ -177,12 +177,14 @@ class Catalogue:
             raise ModelUnavailable(model_id, f"its implementation is {' or '.join(entry.implementations)}")
         if (model := self._loaded_model(entry, implementation)) is not None:
             return model
+        self._refuse_failed(entry, implementation)
         job = self._job(source, entry, implementation)
         while not job.over.wait(POLL_S):
             on_progress(job.progress)
             if should_stop():
                 raise Cancelled("stopped while the model was being loaded")
         if job.model is None:
+            self._refuse_failed(entry, implementation)
             raise ModelUnavailable(model_id, job.reason or "unknown")
         return job.model
 
@@ -230,17 +232,31 @@ class Catalogue:
         raise UnknownModel(model_id)
 
     def _with_state(self, entry: CatalogueEntry) -> CatalogueEntry:
-        """The entry with what this catalogue knows of it: being loaded, or failed a moment ago."""
-        with self._lock:
-            held = entry.id, entry.implementations[0]
-            job, failure = self._jobs.get(held), self._failures.get(held)
+        """The entry with what this catalogue knows of it: being loaded, or all that can run it failed a moment ago."""
         if entry.state != "ready":
             return entry
+        with self._lock:
+            job = self._jobs.get((entry.id, entry.implementations[0]))
         if job:
             return replace(entry, state="preparing", progress=job.progress)
-        if failure and time.monotonic() - failure[0] < FAILURE_SHOWN_S:
-            return entry.unavailable(failure[1])
+        failures = [self._failure(entry.id, implementation) for implementation in entry.implementations]
+        if failures[0] and all(failures):
+            return entry.unavailable(failures[0])
         return entry
+
+    def _failure(self, model_id: str, implementation: str) -> str | None:
+        """Why this implementation could not be loaded a moment ago; None if it was not tried, or may be again."""
+        with self._lock:
+            failure = self._failures.get((model_id, implementation))
+        return failure[1] if failure and time.monotonic() - failure[0] < FAILURE_SHOWN_S else None
+
+    def _refuse_failed(self, entry: CatalogueEntry, implementation: str) -> None:
+        """Raise ModelUnavailable with the reason of a load that failed a moment ago, and what else may work."""
+        if (reason := self._failure(entry.id, implementation)) is None:
+            return
+        others = [name for name in entry.implementations if not self._failure(entry.id, name)]
+        hint = f"; implementation: {' or '.join(others)} may work" if others else ""
+        raise ModelUnavailable(entry.id, reason + hint)
 
     def _loaded_model(self, entry: CatalogueEntry, implementation: str) -> AttentionModel | None:
         """The model if it is in memory and its weights are still those on disk; it then counts as used last."""
@@ -286,7 +302,7 @@ class Catalogue:
         except OSError as error:
             job.reason = f"its files cannot be read or written ({error.strerror or type(error).__name__})"
         except Exception as error:  # any library may raise anything, and waiters must hear of it
-            job.reason = f"it cannot be loaded ({type(error).__name__})"
+            job.reason = f"it cannot be loaded ({type(error).__name__}: {one_line(error)})"
             logger.warning("loading %s failed", entry.id, exc_info=error)
         with self._lock:
             self._jobs.pop((entry.id, implementation), None)

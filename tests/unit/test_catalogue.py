@@ -122,23 +122,60 @@ def test_waiting_can_be_stopped(make: Callable[..., Catalogue], loader: Loader) 
         (UnsupportedModel("its attention is fused"), "its attention is fused"),
         (OSError(28, "No space left on device"), "No space left"),
         (MemoryError(), "memory"),
-        (KeyError("secret"), "KeyError"),
+        (ValueError("8 columns expected\nfor 3 heads"), "ValueError: 8 columns expected for 3 heads"),
     ],
 )
 def test_a_failed_load_says_why_and_can_be_tried_again(
-    make: Callable[..., Catalogue], loader: Loader, error: Exception, reason: str
+    make: Callable[..., Catalogue], loader: Loader, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
 ) -> None:
     catalogue = make()
     loader.error = error
     with pytest.raises(ModelUnavailable, match=reason) as caught:
         load(catalogue, "minilm-l6")
-    assert "secret" not in caught.value.message
+    assert "implementation" not in caught.value.message
     entry = catalogue.entry("minilm-l6")
     assert entry.state == "unavailable"
     assert reason in str(entry.reason)
     loader.error = None
+    with pytest.raises(ModelUnavailable, match=reason):
+        load(catalogue, "minilm-l6")
+    monkeypatch.setattr(module, "FAILURE_SHOWN_S", 0.0)
     load(catalogue, "minilm-l6")
     assert catalogue.entry("minilm-l6").state == "ready"
+
+
+def test_a_model_is_lost_only_with_all_its_implementations(
+    make: Callable[..., Catalogue], loader: Loader, tmp_path: Path
+) -> None:
+    save_gpt2(tmp_path / "models" / "mine")
+    catalogue = make()
+
+    def loaded(implementation: str) -> AttentionModel:
+        return catalogue.load("local:mine", lambda _: None, lambda: False, implementation)
+
+    def refusal(implementation: str) -> str:
+        with pytest.raises(ModelUnavailable) as caught:
+            loaded(implementation)
+        return str(caught.value.details["reason"])
+
+    loader.error = UnsupportedModel("an odd tensor")
+    assert refusal("own") == "an odd tensor; implementation: transformers may work"
+    loader.error = None
+    assert catalogue.entry("local:mine").state == "ready"
+    loaded("transformers")
+    assert refusal("own").startswith("an odd tensor"), "its own failure, not another attempt"
+    assert loader.loaded == ["local:mine"]
+
+
+def test_a_model_that_nothing_can_load(make: Callable[..., Catalogue], loader: Loader, tmp_path: Path) -> None:
+    save_gpt2(tmp_path / "models" / "mine")
+    catalogue = make()
+    for implementation, reason in (("own", "an odd tensor"), ("transformers", "another reason")):
+        loader.error = UnsupportedModel(reason)
+        with pytest.raises(ModelUnavailable, match=reason):
+            catalogue.load("local:mine", lambda _: None, lambda: False, implementation)
+    entry = catalogue.entry("local:mine")
+    assert (entry.state, entry.reason) == ("unavailable", "an odd tensor")
 
 
 def test_a_failure_is_not_shown_for_ever(
