@@ -97,6 +97,8 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
         check_heads(d_model, n_heads, n_kv_heads)
+        if positions not in (None, "rotary", "alibi"):  # other kinds are added before attention: here they do nothing
+            raise ConfigError(f"positions in attention must be None, 'rotary' or 'alibi', got {positions!r}")
         self.n_heads, self.n_kv_heads, self.d_head = n_heads, n_kv_heads, d_model // n_heads
         self.scaling = self.d_head**-0.5
         self.positions, self.dropout = positions, dropout
@@ -122,8 +124,11 @@ class MultiHeadAttention(nn.Module):
                  (batch, n_heads, query_len, key_len)
                  -> output (batch, query_len, d_model), weights (batch, n_heads, query_len, key_len), or None where
                  `attend` does not give them
-        Raises:  ShapeError if the mask does not fit
+        Raises:  ShapeError if x, source or the mask does not fit; ConfigError if the cache holds another source
         """
+        check_sequence("x", x, self.query.in_features)
+        if source is not None:
+            check_sequence("source", source, self.query.in_features, x.shape[0])
         query = split_heads(self.query(x), self.n_heads)  # (batch, n_heads, query_len, d_head)
         first = 0 if cache is None else cache.length(self)
         bias: Tensor | None = None
@@ -137,11 +142,12 @@ class MultiHeadAttention(nn.Module):
                 slopes = alibi_slopes(self.n_heads).to(query)
                 bias = alibi_bias(slopes, query.shape[-2], key.shape[-2])  # (n_heads, query_len, key_len)
         elif first and cache is not None:
-            key, value = cache.held(self)  # the source is the same at every step
+            key, value = cache.held(self, source)
         else:
             key, value = self._keys_and_values(source)
             if cache is not None:
                 cache.extend(self, key, value)
+                cache.note(self, source)
         heads, weights = attend(self, query, key, value, attn_mask, bias)
         return self.output(merge_heads(heads)), weights
 
@@ -158,17 +164,46 @@ class KeyValueCache:
 
     def __init__(self) -> None:
         self._held: dict[nn.Module, tuple[Tensor, Tensor]] = {}
-        self.positions = 0  # of the text so far, in every module; the decoder counts them
+        self._sources: dict[nn.Module, Tensor] = {}
+        self._in_step = False
+        self.positions = 0  # of the text so far, in every module
+
+    def begin_step(self) -> None:
+        """Note that the decoder begins to read more tokens.
+
+        Raises:  ConfigError if the step before was not ended: some modules hold its tokens then and others do not
+        """
+        if self._in_step:
+            raise ConfigError(
+                "this cache was left in the middle of a step, by an error or an interruption: take a new one"
+            )
+        self._in_step = True
+
+    def end_step(self, n_tokens: int) -> None:
+        """Note that every module holds so many more positions."""
+        self._in_step = False
+        self.positions += n_tokens
 
     def length(self, module: nn.Module) -> int:
         """How many positions are held for a module; 0 before its first call."""
         return self._held[module][0].shape[-2] if module in self._held else 0
 
-    def held(self, module: nn.Module) -> tuple[Tensor, Tensor]:
-        """What is held for a module.
+    def note(self, module: nn.Module, source: Tensor) -> None:
+        """Note of what the keys and values of a cross-attention were computed.
 
-        Shapes:  -> keys and values, each (batch, n_kv_heads, key_len, d_head)
+        Shapes:  source (batch, key_len, d_model)
         """
+        self._sources[module] = source
+
+    def held(self, module: nn.Module, source: Tensor) -> tuple[Tensor, Tensor]:
+        """What is held for a cross-attention, whose source is the same at every step.
+
+        Shapes:  source (batch, key_len, d_model) -> keys and values, each (batch, n_kv_heads, key_len, d_head)
+        Raises:  ConfigError if they were computed of another source
+        """
+        noted = self._sources[module]
+        if source is not noted and not torch.equal(source, noted):
+            raise ConfigError("this cache holds the keys and values of another memory: take a new one for each memory")
         return self._held[module]
 
     def extend(self, module: nn.Module, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
@@ -181,6 +216,17 @@ class KeyValueCache:
             key, value = torch.cat([held_key, key], -2), torch.cat([held_value, value], -2)
         self._held[module] = key, value
         return key, value
+
+
+def check_sequence(name: str, x: Tensor, d_model: int, batch: int | None = None) -> None:
+    """See that there are vectors of this width; one text for several would be spread out without a word.
+
+    Shapes:  x (batch, seq_len, d_model), none of them 0; any batch if none is given
+    Raises:  ShapeError
+    """
+    if x.dim() != 3 or 0 in x.shape or x.shape[2] != d_model or batch not in (None, x.shape[0]):
+        expected = f"({'batch' if batch is None else batch}, seq_len, {d_model}), none of them 0"
+        raise ShapeError(f"{name} must be {expected}, got {tuple(x.shape)}")
 
 
 def check_heads(d_model: int, n_heads: int, n_kv_heads: int) -> None:

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from models.errors import Cancelled, ConfigError
+from models.errors import Cancelled, ConfigError, ShapeError
 from models.fused import fused_attention
 from models.training_state import TrainingState, load_state, save_state, training_seconds
 from models.transformer import Transformer
@@ -184,8 +184,12 @@ def batch_loss(model: Transformer, batch: Batch) -> Tensor:
     """Measure how badly the model predicts the targets: the mean of −ln of what it gives them.
 
     Shapes:  see Batch -> (), nats; 0 where no target counts
+    Raises:  ShapeError if there is not one target for each position
     """
     logits = model(batch.ids, batch.target_ids, is_token=batch.is_token, attend=fused_attention)
+    if batch.targets.shape != logits.shape[:2]:  # both are flattened: (5, 2) would pass for (2, 5)
+        expected = tuple(logits.shape[:2])
+        raise ShapeError(f"targets must be {expected}, one for each position, got {tuple(batch.targets.shape)}")
     flat, targets = logits.flatten(0, 1)[:, : batch.among].float(), batch.targets.flatten()
     total = cross_entropy(flat, targets, ignore_index=NOT_COUNTED, reduction="sum")
     return total / (targets != NOT_COUNTED).sum().clamp(min=1)  # torch's own mean is NaN where no target counts

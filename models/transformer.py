@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from models.attention import causal_mask, combine_masks, padding_mask
 from models.errors import ConfigError, ShapeError
 from models.layers import Stack, initialise
-from models.multi_head import Attend, KeyValueCache, explicit_attention
+from models.multi_head import Attend, KeyValueCache, check_sequence, explicit_attention
 from models.positions import LearnedPositions, sinusoidal_positions
 from models.transformer_config import TransformerConfig
 
@@ -37,9 +37,10 @@ class InputEmbedding(nn.Module):
         """Look up the tokens; the first of them is at position `first`.
 
         Shapes:  ids (batch, seq_len), integers -> (batch, seq_len, d_model)
-        Raises:  ShapeError if a position is past the learned ones, or ids is not 2-D
+        Raises:  ShapeError if a position is past the learned ones, or ids is not 2-D or empty; ConfigError if they
+                 are no integers or not in the vocabulary
         """
-        _check_ids(ids)
+        _check_ids(ids, self.config.vocab_size)
         x = self.tokens(ids)  # (batch, seq_len, d_model)
         if self.config.scale_embeddings:
             x = x * self.config.d_model**0.5
@@ -103,7 +104,9 @@ class Transformer(nn.Module):
         """
         if (target_ids is not None) != (self.config.kind == "encoder-decoder"):
             given = "none" if target_ids is None else "one"
-            raise ConfigError(f"a target is for encoder–decoder models, this is a {self.config.kind}; given: {given}")
+            raise ConfigError(
+                f"a target is for encoder–decoder models, this is {a_kind(self.config.kind)}; given: {given}"
+            )
         if self.config.kind == "decoder":
             return self.decode(ids, is_token=is_token, attend=attend)
         memory = self.encode(ids, is_token=is_token, attend=attend)
@@ -115,12 +118,13 @@ class Transformer(nn.Module):
         """Run the encoder: every token sees every token.
 
         Shapes:  ids (batch, seq_len), is_token (batch, seq_len): False for padding -> (batch, seq_len, d_model)
-        Raises:  ConfigError if there is no encoder
+        Raises:  ConfigError if there is no encoder; ShapeError as for `forward`
         """
         if self.encoder is None or self.encoder_input is None:
-            raise ConfigError(f"a {self.config.kind} has no encoder")
-        mask = None if is_token is None else padding_mask(is_token)  # (batch, 1, 1, seq_len)
-        encoded: Tensor = self.encoder(self.encoder_input(ids), mask, attend=attend)
+            raise ConfigError(f"{a_kind(self.config.kind)} has no encoder")
+        x = self.encoder_input(ids)
+        mask = _padding("is_token", is_token, tuple(ids.shape))  # (batch, 1, 1, seq_len)
+        encoded: Tensor = self.encoder(x, mask, attend=attend)
         return encoded
 
     def decode(
@@ -139,23 +143,32 @@ class Transformer(nn.Module):
 
         Shapes:  ids (batch, query_len), memory (batch, memory_len, d_model), is_token (batch, key_len) and
                  memory_is_token (batch, memory_len): False for padding -> (batch, query_len, d_model)
-        Raises:  ConfigError if there is no decoder, or memory is given or missing against the model's kind; ShapeError
-                 as for `forward`
+        Raises:  ConfigError if there is no decoder, or memory is given or missing against the model's kind, or is not
+                 the one that the cache holds; ShapeError as for `forward`
         """
         if self.decoder is None or self.decoder_input is None:
-            raise ConfigError(f"a {self.config.kind} has no decoder")
+            raise ConfigError(f"{a_kind(self.config.kind)} has no decoder")
         if (memory is not None) != (self.config.kind == "encoder-decoder"):
             given = "none" if memory is None else "one"
-            raise ConfigError(f"a memory is for encoder–decoder models, this is a {self.config.kind}; given: {given}")
-        _check_ids(ids)
+            raise ConfigError(
+                f"a memory is for encoder–decoder models, this is {a_kind(self.config.kind)}; given: {given}"
+            )
         held = 0 if cache is None else cache.positions
-        causal = causal_mask(ids.shape[1], held + ids.shape[1], device=ids.device)
-        mask = combine_masks(causal, None if is_token is None else padding_mask(is_token))
-        memory_mask = None if memory_is_token is None else padding_mask(memory_is_token)
         x = self.decoder_input(ids, held)
+        batch, length = ids.shape
+        causal = causal_mask(length, held + length, device=ids.device)
+        mask = combine_masks(causal, _padding("is_token", is_token, (batch, held + length)))
+        memory_len = 0
+        if memory is not None:
+            check_sequence("memory", memory, self.config.d_model, batch)
+            memory_len = memory.shape[1]
+        memory_mask = _padding("memory_is_token", memory_is_token, (batch, memory_len))
+        if cache is None:
+            alone: Tensor = self.decoder(x, mask, memory, memory_mask, attend=attend)
+            return alone
+        cache.begin_step()
         decoded: Tensor = self.decoder(x, mask, memory, memory_mask, attend=attend, cache=cache)
-        if cache is not None:
-            cache.positions += ids.shape[1]
+        cache.end_step(length)
         return decoded
 
     def output_logits(self, hidden: Tensor) -> Tensor:
@@ -167,9 +180,30 @@ class Transformer(nn.Module):
         return logits
 
 
-def _check_ids(ids: Tensor) -> None:
-    if ids.dim() != 2:
-        raise ShapeError(f"token ids must be (batch, seq_len), got {tuple(ids.shape)}")
+def a_kind(kind: str) -> str:
+    """A model's kind with its article, for messages."""
+    return f"{'an' if kind.startswith('e') else 'a'} {kind}"
+
+
+def _check_ids(ids: Tensor, vocab_size: int) -> None:
+    if ids.dim() != 2 or not ids.numel():
+        raise ShapeError(f"token ids must be (batch, seq_len), at least one, got {tuple(ids.shape)}")
+    if ids.dtype not in (torch.int32, torch.int64):
+        raise ConfigError(f"token ids must be int32 or int64, got {ids.dtype}")
+    least, most = (int(end) for end in ids.aminmax())  # a GPU would end the whole process over one that is out of range
+    if least < 0 or most >= vocab_size:
+        raise ConfigError(f"token ids must be from 0 to {vocab_size - 1}, got {least if least < 0 else most}")
+
+
+def _padding(name: str, is_token: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:
+    # (batch, 1, 1, key_len). One row or column for all would be spread out, and numbers that are added to scores have
+    # 0 for tokens: neither would be seen later
+    if is_token is None:
+        return None
+    if is_token.dtype != torch.bool or tuple(is_token.shape) != shape:
+        given = f"{is_token.dtype} of shape {tuple(is_token.shape)}"
+        raise ShapeError(f"{name} must be boolean, True for tokens, of shape {shape}, got {given}")
+    return padding_mask(is_token)
 
 
 @torch.no_grad()
@@ -188,13 +222,17 @@ def generate(
     Shapes:  ids (1, seq_len); start (1, n), what the target begins with, for encoder–decoder models -> (1, length):
              ids or start, then the new tokens, stop_id included where it was reached
     Args:    use_cache: keep keys and values, so that each step computes one position; without, each step computes all
-    Raises:  ConfigError for an encoder, or a start given or missing against the model's kind
+    Raises:  ConfigError for an encoder, or a start given or missing against the model's kind; ShapeError if so many
+             tokens are more than the model's longest text, before the first is written
     """
     both = model.config.kind == "encoder-decoder"
     if (start is not None) != both:
-        raise ConfigError(f"a target's start is for encoder–decoder models, this is a {model.config.kind}")
+        raise ConfigError(f"a target's start is for encoder–decoder models, this is {a_kind(model.config.kind)}")
+    written, longest = start if start is not None else ids, model.config.max_tokens
+    if written.shape[-1] + max_new_tokens - 1 > longest:  # the last token is written, but never read
+        given = f"{written.shape[-1]} and {max_new_tokens} new ones"
+        raise ShapeError(f"texts of this model have at most {longest} tokens and one that is not read, got {given}")
     memory = model.encode(ids, attend=attend) if both else None
-    written = start if start is not None else ids
     cache = KeyValueCache() if use_cache else None
     for step in range(max_new_tokens):
         new = written[:, -1:] if use_cache and step else written

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 import models.training as loop
-from models.errors import ConfigError
+from models.errors import ConfigError, ShapeError
 from models.recipes import tiny
 from models.recipes.registry import RECIPES
 from models.training import NOT_COUNTED, Batch, NextBatch, TrainingConfig, batch_loss, learning_rate, train
@@ -136,6 +136,14 @@ def test_targets_that_are_not_counted() -> None:
     nothing.backward()
     assert nothing.item() == 0.0
     assert all(bool((p.grad == 0).all()) for p in model.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("shape", [(8, 4), (32,), (4, 7), (4, 8, 1)])
+def test_targets_of_another_shape(shape: tuple[int, ...]) -> None:
+    """(8, 4) has as many targets as (4, 8), each for another position."""
+    wrong = Batch(next_batch(0, 0).ids, torch.ones(shape).long())
+    with pytest.raises(ShapeError, match=r"^targets must be \(4, 8\), one for each position, got \("):
+        batch_loss(small(), wrong)
 
 
 def test_targets_among_the_first_tokens_of_the_vocabulary() -> None:
