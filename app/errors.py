@@ -56,6 +56,7 @@ STATUS: dict[type[domain.DomainError], int] = {
     domain.RunFailed: 409,
     domain.RunCancelled: 409,
     domain.NoCounterpart: 409,
+    domain.WeightsChanged: 409,
     domain.RunTooLarge: 413,
     domain.StagesTooLong: 413,
     domain.TooManyWeights: 413,

@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.services.cutting import cut_tokens
-from app.services.errors import DomainError, InvalidRequest, RunCancelled, RunFailed, RunTooLarge, TextTooLong
+from app.services.errors import (
+    DomainError,
+    InvalidRequest,
+    RunCancelled,
+    RunFailed,
+    RunTooLarge,
+    TextTooLong,
+    WeightsChanged,
+)
 from app.services.live import LiveRun
 from app.services.ports import ModelEntry, Models
 from app.services.records import Failure, Options, Progress, RunRecord, Stage, TextFacts, Texts, Timings
@@ -49,6 +57,13 @@ def model_facts(entry: ModelEntry, implementation: str, about: ModelDescription 
     facts["implementation"] = implementation
     facts["note"] = entry.note
     return facts
+
+
+def require_same_weights(models: Models, record: RunRecord) -> None:
+    """Raise WeightsChanged if the catalogue has other weights now than those that a run was made with."""
+    entry, before = models.entry(record.model["id"]), record.model["revision"]
+    if None not in (entry.revision, before) and entry.revision != before:
+        raise WeightsChanged(entry.id)
 
 
 class Compute:
@@ -172,6 +187,7 @@ class Compute:
         run.change(progress=Progress("checking"))
         record = run.record
         model = self._models.load(record.model["id"], lambda _: None, run.stopped, record.model["implementation"])
+        require_same_weights(self._models, record)  # they may have changed while it waited
         check = model.compare_whole_pass(**_inputs(record), should_stop=run.stopped)
         card = record.card
         record = replace(record, progress=Progress("done"), card=card.replace(check) if card else None)

@@ -200,6 +200,18 @@ class NoCounterpart(DomainError):
         )
 
 
+class WeightsChanged(DomainError):
+    """The model's weights are no longer those of the run, so nothing can be compared with it."""
+
+    code = "weights_changed"
+
+    def __init__(self, model_id: str) -> None:
+        super().__init__(
+            "The model's weights have changed since this run. POST the same text to /api/runs to compute it again.",
+            model=model_id,
+        )
+
+
 class StagesTooLong(DomainError):
     """The run has more tokens than can be compared stage by stage."""
 

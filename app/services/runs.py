@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.services.compute import NO_PAIR, Compute, model_facts
+from app.services.compute import NO_PAIR, Compute, model_facts, require_same_weights
 from app.services.errors import (
     DomainError,
     InvalidRequest,
@@ -169,6 +169,7 @@ class RunService:
                 if whole is None or whole.status != "not_compared":
                     work.over = True
                 else:
+                    require_same_weights(self._models, record)
                     self._queue.submit(work)
                     self._checks[identity] = work
             self._count(work, wanted=False)

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from app.services.compute import Compute, guarded
+from app.services.compute import Compute, guarded, require_same_weights
 from app.services.errors import NoCounterpart, StagesTooLong
 from app.services.jobs import JobQueue
 from app.services.live import LiveRun
@@ -62,7 +62,7 @@ class StageService:
     def submit(self, identity: str) -> StagesWork:
         """The comparison for this run, queued if it is not there yet; the caller must `release` it as it would a run.
 
-        Raises:  RunGone and the like, NoCounterpart, StagesTooLong, QueueFull
+        Raises:  RunGone and the like, NoCounterpart, WeightsChanged, StagesTooLong, QueueFull
         """
         record, _ = self._read(identity)
         self._refuse(record)
@@ -89,6 +89,7 @@ class StageService:
         model_id = record.model["id"]
         if not {OWN, REFERENCE} <= set(self._models.entry(model_id).implementations):
             raise NoCounterpart(model_id)
+        require_same_weights(self._models, record)
         if (count := len(record.tokens)) > LONGEST:
             raise StagesTooLong(count, LONGEST)
 
@@ -109,5 +110,6 @@ class StageService:
             self._models.load(model_id, lambda _: None, work.stopped, implementation)
             for implementation in (OWN, REFERENCE)
         )
+        require_same_weights(self._models, work.record)  # they may have changed while it waited
         work.found = self._compare(ours, theirs, [token.id for token in work.record.tokens], work.stopped)
         work.finish(work.record)

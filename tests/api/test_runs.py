@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from app.services.errors import QueueFull
 from tests.api.conftest import MODEL, TEXT, Start, make_run, small_model, submit, until
+from tests.fakes import FakeEntry
 
 
 def test_a_run_says_what_it_is(client: TestClient, run: dict[str, Any]) -> None:
@@ -181,6 +182,20 @@ def test_the_whole_pass_is_compared_on_request(client: TestClient) -> None:
     assert whole_pass(client.get(run["links"]["self"]).json())["value"] == 2.5e-6
     again = client.post(run["links"]["check"], headers={"Content-Type": "application/json"}).json()
     assert whole_pass(again)["value"] == 2.5e-6
+
+
+@pytest.mark.parametrize("changed_at", ["submit", "work"])
+def test_a_check_needs_the_weights_of_the_run(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, changed_at: str
+) -> None:
+    """They may be other ones before the check is asked for, or while it waits."""
+    run = make_run(client, "word " * 300)
+    if changed_at == "work":
+        monkeypatch.setattr("app.services.runs.require_same_weights", lambda *_: None)
+    monkeypatch.setattr(FakeEntry, "revision", property(lambda _: "fake-2", lambda *_: None))
+    answer = client.post(run["links"]["check"], headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "weights_changed")
+    assert client.get(run["links"]["self"]).json()["status"] == "done"
 
 
 def whole_pass(run: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from app.main import create_app
 from app.services import stages
+from app.services.errors import WeightsChanged
 from app.settings import Settings
 from models.errors import Cancelled
 from models.stages import IN_LAYER, Comparison, Stage
@@ -124,6 +125,27 @@ def test_the_limit_is_the_engines() -> None:
     from models.stages import LONGEST
 
     assert stages.LONGEST == LONGEST
+
+
+def test_weights_that_changed_are_not_those_of_the_run(gpt2: TestClient, models_dir: Path) -> None:
+    run = run_of(gpt2)["id"]
+    assert compare(gpt2, run).status_code == 200
+    save_gpt2(models_dir / "tiny")  # other random weights
+    answer = compare(gpt2, run)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "weights_changed")
+    assert compare(gpt2, run_of(gpt2)["id"]).status_code == 200
+    assert gpt2.get(f"/api/runs/{run}").status_code == 200
+
+
+def test_weights_that_change_while_a_comparison_waits(gpt2: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_of(gpt2)["id"]
+    monkeypatch.setattr(gpt2.app.state.services.stages, "_refuse", lambda _: None)  # type: ignore[attr-defined]
+    monkeypatch.setattr(stages, "require_same_weights", _changed)
+    assert compare(gpt2, run).json()["error"]["code"] == "weights_changed"
+
+
+def _changed(*_: Any) -> None:
+    raise WeightsChanged("planted")
 
 
 def test_an_unknown_run_is_gone(gpt2: TestClient) -> None:

@@ -23,7 +23,8 @@ function finding(found, first) {
     where: placeName(stage), relative: number(stage.relative), tolerance: powerText(found.tolerance), dtype: found.dtype,
     count: whole(found.stages.length),
   };
-  return t(first ? 'stages.parted' : 'stages.same', values);
+  if (!first) return t('stages.same', values);
+  return t(first.relative === null ? 'stages.parted_nan' : 'stages.parted', values);
 }
 
 function bar(stage, dtype) {
