@@ -69,7 +69,10 @@ class Screen:
 
     def _map_settled(self) -> bool:
         drawn = self.js(
-            "() => { const p = document.querySelector('[data-ref=plot]'); return p.hidden ? {} : {...p.dataset}; }"
+            """() => {
+                const plot = document.querySelector('[data-ref=plot]');  // none on a page that is being left
+                return !plot || plot.hidden ? {} : {...plot.dataset};
+            }"""
         )
         if drawn.get("exact") != "true" or self.fragment("run") is None:
             return False
