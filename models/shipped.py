@@ -15,7 +15,8 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from models.errors import ConfigError, UnsupportedModel
-from models.parameters import copy_parameters
+from models.parameters import copy_parameters, listed
 from models.recipes import Prepared, Recipe
 from models.transformer import Transformer
 from models.transformer_config import TransformerConfig
@@ -101,20 +102,43 @@ def half_weights(model: Transformer) -> dict[str, Tensor]:
 
 
 def read_shipped(name: str, root: Path = WEIGHTS) -> Shipped:
-    """Load a shipped model. Raises UnsupportedModel if a file is missing, unlisted or not the one that was listed."""
+    """Load a shipped model.
+
+    Raises:  UnsupportedModel if a file is missing, unlisted, not the one that was listed, or listed and of no use;
+             ConfigError if the list itself cannot be read
+    """
     folder = root / name
     revision = check_hashes(name, root)
-    config = TransformerConfig.from_dict(json.loads((folder / "config.json").read_text("utf-8")))
+    with _reading(f"{name}/config.json"):
+        config = TransformerConfig.from_dict(_read_object(folder / "config.json"))
     model = Transformer(config)
-    copy_parameters(model, load_file(folder / "model.safetensors"))
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    with _reading(f"{name}/model.safetensors"):
+        copy_parameters(model, load_file(folder / "model.safetensors"))
+    with _reading(f"{name}/tokenizer.json"):
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     return Shipped(model.eval(), tokenizer, read_card(name, root), revision)
 
 
 def read_card(name: str, root: Path = WEIGHTS) -> Mapping[str, Any]:
-    """What is known of a shipped model, without loading it."""
-    card: Mapping[str, Any] = json.loads((root / name / "card.json").read_text("utf-8"))
-    return card
+    """What is known of a shipped model, without loading it. Raises UnsupportedModel if that cannot be read."""
+    with _reading(f"{name}/card.json"):
+        return _read_object(root / name / "card.json")
+
+
+@contextmanager
+def _reading(place: str) -> Iterator[None]:
+    # a hash says who wrote a file, not that it is of use
+    try:
+        yield
+    except Exception as error:  # tokenizers raises nothing narrower
+        raise UnsupportedModel(f"{place} cannot be used: {error}") from error
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    found = json.loads(path.read_text("utf-8"))
+    if not isinstance(found, dict):
+        raise ConfigError(f"it must be a JSON object, got {type(found).__name__}")
+    return found
 
 
 def check_hashes(name: str, root: Path = WEIGHTS) -> str:
@@ -159,9 +183,11 @@ def sign(root: Path = WEIGHTS) -> dict[str, str]:
 
 def _listed_hashes(root: Path) -> dict[str, str]:
     try:
-        found: dict[str, str] = json.loads((root / HASHES).read_text("utf-8"))
+        found = _read_object(root / HASHES)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{HASHES} cannot be read: {error}") from error
+    if other := sorted(place for place, own in found.items() if not isinstance(own, str)):
+        raise ConfigError(f"{HASHES} cannot be read: a SHA-256 must be text; not so: {listed(other)}")
     return found
 
 

@@ -5,6 +5,7 @@ This module knows nothing of tensors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
@@ -53,14 +54,22 @@ class TransformerConfig:
 
     def __post_init__(self) -> None:
         """Raises ConfigError; the message gives expected and given."""
-        check_heads(self.d_model, self.n_heads, self.n_kv_heads or self.n_heads)
+        for name in ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_tokens"):
+            _check(name, type(getattr(self, name)) is int, "an integer", getattr(self, name))
+        _check("n_kv_heads", type(self.n_kv_heads) in (int, type(None)), "an integer or None", self.n_kv_heads)
+        for name in ("dropout", "attention_dropout", "norm_eps", "initial_std"):
+            _check(name, type(getattr(self, name)) in (int, float), "a number", getattr(self, name))
+        for name in ("scale_embeddings", "tied", "bias"):
+            _check(name, type(getattr(self, name)) is bool, "True or False", getattr(self, name))
+        check_heads(self.d_model, self.n_heads, self.n_heads if self.n_kv_heads is None else self.n_kv_heads)
         for name, choices in (("kind", Kind), ("norm", Norm), ("activation", Activation), ("positions", Positions)):
             _check(name, getattr(self, name) in get_args(choices), f"one of {get_args(choices)}", getattr(self, name))
         for name in ("vocab_size", "d_model", "n_layers", "d_ff", "max_tokens"):
             _check(name, getattr(self, name) >= 1, "at least 1", getattr(self, name))
         for name in ("dropout", "attention_dropout"):
             _check(name, 0 <= getattr(self, name) < 1, "from 0 to below 1", getattr(self, name))
-        _check("initial_std", self.initial_std > 0, "above 0", self.initial_std)
+        _check("norm_eps", 0 <= self.norm_eps < math.inf, "at least 0 and finite", self.norm_eps)
+        _check("initial_std", 0 < self.initial_std < math.inf, "above 0 and finite", self.initial_std)
         if self.positions == "rotary":
             d_head = self.d_model // self.n_heads
             _check("d_model / n_heads", d_head % 2 == 0, "even for rotary positions", d_head)
@@ -86,4 +95,4 @@ class TransformerConfig:
 
 def _check(name: str, holds: bool, expected: str, given: object) -> None:
     if not holds:
-        raise ConfigError(f"{name} must be {expected}, got {given}")
+        raise ConfigError(f"{name} must be {expected}, got {given!r}")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from models.errors import ConfigError, UnsupportedModel
 from models.parameters import LISTED, copy_parameters
@@ -126,9 +127,14 @@ def test_a_damaged_or_missing_list(root: Path) -> None:
     (root / HASHES).write_text('{"everyhead', "utf-8")
     with pytest.raises(ConfigError, match=rf"{HASHES} cannot be read"):
         read_shipped(NAME, root)
-    (root / HASHES).write_text("[]", "utf-8")
-    with pytest.raises(UnsupportedModel, match=rf"is not in {HASHES}"):
-        read_shipped(NAME, root)
+    for content, given in (("[]", "list"), ("null", "NoneType"), ("3", "int")):
+        (root / HASHES).write_text(content, "utf-8")
+        for read in (read_shipped, revision_of):
+            with pytest.raises(ConfigError, match=rf"^{HASHES} cannot be read: it must be a JSON object, got {given}$"):
+                read(NAME, root)
+    (root / HASHES).write_text(json.dumps({f"{NAME}/{file}": 3 for file in FILES}), "utf-8")
+    with pytest.raises(ConfigError, match=rf"a SHA-256 must be text; not so: {NAME}/card\.json"):
+        revision_of(NAME, root)
     (root / HASHES).unlink()
     with pytest.raises(ConfigError, match=rf"{HASHES} cannot be read"):
         read_shipped(NAME, root)
@@ -139,7 +145,37 @@ def test_signed_files_that_do_not_fit_together(root: Path) -> None:
     path = root / NAME / "config.json"
     path.write_text(json.dumps(replace(tiny.MODEL, d_ff=96).as_dict()), "utf-8")
     sign(root)
-    with pytest.raises(ConfigError, match=r"feed_forward\.inner\.weight should be \(96, 64\), is \(128, 64\)"):
+    with pytest.raises(UnsupportedModel, match=r"feed_forward\.inner\.weight should be \(96, 64\), is \(128, 64\)"):
+        read_shipped(NAME, root)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("config.json", "{", "Expecting property name"),
+        ("config.json", "null", "it must be a JSON object, got NoneType"),
+        ("config.json", json.dumps(tiny.MODEL.as_dict() | {"d_model": "64"}), "d_model must be an integer, got '64'"),
+        ("config.json", json.dumps(tiny.MODEL.as_dict() | {"n_kv_heads": 0}), "at least one head, got .*n_kv_heads=0"),
+        ("card.json", "[1]", "it must be a JSON object, got list"),
+        ("card.json", "", "Expecting value"),
+        ("tokenizer.json", "{}", ""),
+        ("model.safetensors", "no weights", ""),
+    ],
+)
+def test_signed_files_of_no_use(root: Path, file: str, content: str, message: str) -> None:
+    (root / NAME / file).write_text(content, "utf-8")
+    sign(root)
+    with pytest.raises(UnsupportedModel, match=rf"^{NAME}/{file} cannot be used: .*{message}"):
+        read_shipped(NAME, root)
+
+
+def test_signed_weights_that_are_no_numbers(root: Path) -> None:
+    path = root / NAME / "model.safetensors"
+    weights = load_file(path)
+    weights["decoder.final_norm.bias"][3] = math.nan
+    save_file(weights, path)
+    sign(root)
+    with pytest.raises(UnsupportedModel, match=r"cannot be used: .* NaN or infinity: decoder\.final_norm\.bias$"):
         read_shipped(NAME, root)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -35,16 +36,25 @@ def build(**changes: Any) -> Transformer:
     [
         ({"n_heads": 3}, "d_model=8, n_heads=3"),
         ({"n_heads": 4, "n_kv_heads": 3}, "n_heads=4, n_kv_heads=3"),
+        ({"d_model": "8"}, "d_model must be an integer, got '8'"),
+        ({"n_heads": True}, "n_heads must be an integer, got True"),
+        ({"n_layers": 1.0}, "n_layers must be an integer, got 1.0"),
+        ({"n_kv_heads": "2"}, "n_kv_heads must be an integer or None, got '2'"),
+        ({"n_kv_heads": 0}, "at least one head, got n_heads=2, n_kv_heads=0"),
+        ({"dropout": "0.1"}, "dropout must be a number, got '0.1'"),
+        ({"tied": "no"}, "tied must be True or False, got 'no'"),
+        ({"norm_eps": math.nan}, "norm_eps must be at least 0 and finite, got nan"),
+        ({"initial_std": math.inf}, "initial_std must be above 0 and finite, got inf"),
         ({"n_heads": 0}, "at least one head, got n_heads=0"),
         ({"d_model": 0}, "d_model must be at least 1, got 0"),
         ({"d_model": 6, "positions": "rotary"}, "even for rotary positions, got 3"),
         ({"d_model": 9, "n_heads": 3, "positions": "sinusoidal"}, "even for sinusoidal positions, got 9"),
-        ({"positions": "relative"}, "positions must be one of .*'alibi'.*, got relative"),
-        ({"kind": "both"}, "kind must be one of .*'encoder-decoder'.*, got both"),
-        ({"norm": "rms"}, "norm must be one of .*, got rms"),
-        ({"activation": "tanh"}, "activation must be one of .*, got tanh"),
+        ({"positions": "relative"}, "positions must be one of .*'alibi'.*, got 'relative'"),
+        ({"kind": "both"}, "kind must be one of .*'encoder-decoder'.*, got 'both'"),
+        ({"norm": "rms"}, "norm must be one of .*, got 'rms'"),
+        ({"activation": "tanh"}, "activation must be one of .*, got 'tanh'"),
         ({"max_tokens": 0}, "max_tokens must be at least 1, got 0"),
-        ({"initial_std": 0.0}, "initial_std must be above 0, got 0.0"),
+        ({"initial_std": 0.0}, "initial_std must be above 0 and finite, got 0.0"),
         ({"dropout": 1.0}, "dropout must be from 0 to below 1, got 1.0"),
         ({"attention_dropout": -0.1}, "attention_dropout must be .*, got -0.1"),
     ],
