@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from models.errors import Cancelled, EngineError
@@ -52,6 +53,7 @@ def main() -> int:
     stop = Stop(arguments.until)
     torch.manual_seed(recipe.training.seed)
     try:
+        folder.mkdir(parents=True, exist_ok=True)  # what cannot be written to is known now, not after many steps
         prepared = recipe.prepare(arguments.data)
         model = Transformer(recipe.model).to(device_of_choice())
         checkpoint = folder / "training.safetensors"
@@ -69,7 +71,7 @@ def main() -> int:
     except Cancelled as stopped:
         sys.stdout.write(f"{stopped}; the same command goes on from there\n")
         return 0
-    except EngineError as error:
+    except (EngineError, OSError, SafetensorError) as error:  # the last is what safetensors makes of a full disk
         sys.stderr.write(f"{error}\n")
         return 1
     sys.stdout.write(f"wrote {folder / 'model'}\n")
@@ -81,9 +83,17 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("recipe", choices=sorted(RECIPES))
     parser.add_argument("--data", type=Path, default=Path("build/training-data"), help="folder with the texts")
     parser.add_argument("--out", type=Path, help="folder for checkpoint and model (default: build/training/RECIPE)")
-    parser.add_argument("--snapshots", type=int, metavar="STEPS", help="keep the weights after every so many steps")
-    parser.add_argument("--until", type=int, metavar="STEP", help="stop after this step; run again to go on")
+    parser.add_argument(
+        "--snapshots", type=_at_least_one, metavar="STEPS", help="keep the weights after every so many steps"
+    )
+    parser.add_argument("--until", type=_at_least_one, metavar="STEP", help="stop after this step; run again to go on")
     return parser.parse_args()
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text}")
+    return int(text)
 
 
 def _after_step(model: Transformer, snapshots: Path, every: int | None, stop: Stop, report: StepReport) -> None:

@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+import models.train as train_command
 import models.training as loop
 from models.errors import ConfigError, ShapeError
 from models.recipes import tiny
@@ -208,6 +210,43 @@ def test_a_planted_fault_misses_it(fault: str) -> None:
     blind = replace(tiny.MODEL, positions="none")
     _, loss = tiny_losses(config=silly) if fault == "a silly rate" else tiny_losses(shape=blind)
     assert loss > 10 * LEARNED
+
+
+@pytest.mark.parametrize("fault", ["a file", "below a file", "a folder as checkpoint", "a full disk"])
+def test_a_folder_that_cannot_be_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fault: str
+) -> None:
+    """One line that names it, no traceback."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "one" / "training.safetensors").mkdir(parents=True)
+    out, named = {
+        "a file": ("file", "file"),
+        "below a file": ("file/below", "file/below"),
+        "a folder as checkpoint": ("one", "training.safetensors is no checkpoint"),
+        "a full disk": ("two", "no space"),
+    }[fault]
+
+    def full(*_: object, **__: object) -> None:
+        raise SafetensorError("no space")
+
+    monkeypatch.setattr("models.training_state.save_file", full)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["train", "everyhead-tiny", "--out", str(tmp_path / out), "--until", "1"])
+    assert train_command.main() == 1
+    errors = capsys.readouterr().err
+    assert named in errors
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--until", "--snapshots"])
+@pytest.mark.parametrize("value", ["0", "-3", "2.5", "many"])
+def test_steps_that_never_come(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], option: str, value: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["train", "everyhead-tiny", f"{option}={value}"])
+    with pytest.raises(SystemExit):
+        train_command.main()
+    assert f"argument {option}: must be an integer of at least 1, got {value}" in capsys.readouterr().err
 
 
 @pytest.mark.slow
