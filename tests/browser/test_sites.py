@@ -218,11 +218,35 @@ def test_a_given_target_is_looked_at_and_travels_in_links(
 
 def test_a_run_from_a_link_fills_every_field(paired: Screen, open_screen: OpenScreen, fake_server: str) -> None:
     fragment = urlsplit(paired.page.url).fragment
+    paired.part("copy-text").click()
+    expect(paired.part("notice")).to_be_visible()
+    copied = urlsplit(paired.js("() => navigator.clipboard.readText()")).fragment
+    assert parse_qs(copied)["pair"] == ["An animal is there"]
     other = open_screen(fake_server, f"#{fragment}", viewport={"width": 1440, "height": 900})
     other.wait_for_map()
     assert other.page.input_value("#text") == "The cat is there"
     assert other.part("pair").input_value() == "An animal is there"
     expect(other.part("stale")).to_be_hidden()
+
+
+def test_a_run_from_a_link_has_its_given_target(screen: Screen, open_screen: OpenScreen, fake_server: str) -> None:
+    screen.choose_model("fake-seq2seq")
+    screen.part("target").fill("le chat est assis")
+    screen.run(TEXT)
+    other = open_screen(fake_server, f"#{urlsplit(screen.page.url).fragment}")
+    other.wait_for_map()
+    assert other.part("target").input_value() == "le chat est assis"
+    expect(other.part("stale")).to_be_hidden()
+
+
+def test_each_site_says_who_looks_at_what(translated: Screen) -> None:
+    for site, words in (
+        ("encoder.self", "Each source token looks at source tokens."),
+        ("decoder.self", "Each target token looks at itself and the target tokens before it."),
+        ("decoder.cross", "Each target token (row) looks at source tokens (columns) to write what comes next."),
+    ):
+        translated.choose_site(site)
+        expect(translated.part("sites-what")).to_have_text(words)
 
 
 def test_pieces_of_a_pair_are_marked_by_their_text(paired: Screen) -> None:

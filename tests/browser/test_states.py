@@ -77,6 +77,45 @@ def test_a_refused_text_keeps_the_picture_before_it(shown: Screen, refusal: str)
     expect(shown.part("problem")).to_be_hidden()
 
 
+def test_a_pair_over_the_limit_offers_nothing_that_cannot_work(open_screen: OpenScreen, small_server: str) -> None:
+    screen = open_screen(small_server)
+    screen.witness.allow("422")
+    screen.choose_model("fake-pairs")
+    screen.type("short")
+    screen.part("pair").fill("word " * 90)
+    screen.part("run").click()
+    expect(screen.part("problem")).to_contain_text("The two texts together have")
+    expect(screen.part("problem").get_by_role("button")).to_have_count(0)  # a pair is never cut
+    screen.part("pair").fill("")
+    screen.type("word " * 90)
+    screen.part("run").click()
+    expect(screen.part("problem").get_by_role("button")).to_have_count(2)  # a text that stands alone can be
+
+
+def test_a_long_second_text_leaves_room_for_the_page(screen: Screen) -> None:
+    screen.choose_model("fake-pairs")
+    screen.part("pair").fill("word " * 2000)
+    box = screen.part("pair").bounding_box()
+    assert box is not None
+    size = float(screen.js("() => parseFloat(getComputedStyle(document.querySelector('[data-ref=pair]')).fontSize)"))
+    assert box["height"] <= 8 * size + 1
+
+
+def test_a_model_that_cannot_be_used_says_why(screen: Screen) -> None:
+    screen.part("model-button").click()
+    broken = screen.part("models").locator(".model-item", has_text="Broken")
+    expect(broken).to_contain_text("its folder holds no safetensors file")
+    expect(broken).not_to_contain_text("after download")
+    screen.page.keyboard.press("Escape")
+    reason = {"model": "fake-30x9", "reason": "its files are gone"}
+    body = json.dumps({"error": {"code": "model_unavailable", "message": "m", "details": reason}})
+    screen.witness.allow("409")
+    screen.page.route("**/api/runs", lambda route: route.fulfill(status=409, body=body))
+    screen.type("any")
+    screen.part("run").click()
+    expect(screen.part("problem")).to_contain_text("This model can't be used here: its files are gone. Pick another.")
+
+
 def test_a_picture_of_another_input_is_marked(shown: Screen) -> None:
     stale = shown.part("stale")
     text = shown.page.input_value("#text")

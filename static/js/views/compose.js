@@ -25,7 +25,7 @@ function countLine({ count, run, text, modelId, ...state }) {
 function tooLong(store, details) {
   const cut = (truncate) => el('button', { type: 'button', class: 'small-button', onclick: () => store.emit('run', { truncate }) }, t(`error.${truncate}`));
   const gone = whole(details.count - details.limit);
-  return [el('p', {}, t('error.cut', { gone })), el('p', { class: 'button-row' }, cut('cut_head'), cut('cut_tail'))];
+  return [el('p', {}, t('error.cut', { gone })), el('p', { class: 'button-row' }, details.choices.map(cut))];
 }
 
 function again(store, key = 'run.again') {
@@ -41,7 +41,7 @@ function problem(state, store) {
   const error = run.refusal ?? (run.phase === 'failed' ? run.error : null);
   if (!error) return [];
   const parts = [el('p', {}, errorText(error))];
-  if (error.code === 'text_too_long' && error.details.limit && error.details.field !== 'target_text') parts.push(...tooLong(store, error.details));
+  if (error.code === 'text_too_long' && error.details.choices?.length) parts.push(...tooLong(store, error.details));
   else if (['offline', 'queue_full', 'internal', 'run_failed'].includes(error.code)) parts.push(el('p', { class: 'button-row' }, again(store)));
   return parts;
 }

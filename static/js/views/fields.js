@@ -20,7 +20,8 @@ export function mountField(area, store, field) {
   });
 }
 
-const nameOf = (code) => (has(`implementation.${code}`) ? t(`implementation.${code}`) : code);
+/** The code that runs a model, in words. */
+export const nameOfCode = (code) => (has(`implementation.${code}`) ? t(`implementation.${code}`) : code);
 
 /** The examples that are made for a model, where there are any; else the ones for every model. */
 function examplesFor(group, id) {
@@ -46,7 +47,7 @@ export function mountFields(root, store) {
     ref(root, 'pair-field').hidden = !takesPair(model);
     ref(root, 'target-field').hidden = !takesTarget(model);
     ref(root, 'implementation-field').hidden = codes.length < 2;
-    fill(choice, codes.map((code) => el('option', { value: code }, nameOf(code))));
+    fill(choice, codes.map((code) => el('option', { value: code }, nameOfCode(code))));
     const shown = examplesFor(examples, state.modelId);
     for (const button of examples.children) button.hidden = !shown.includes(button);
   });

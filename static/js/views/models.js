@@ -8,7 +8,8 @@ import { chosenModel } from '../select.js';
 const percent = (progress) => (typeof progress === 'number' ? ` ${Math.round(progress * 100)} %` : '');
 
 const shape = (model) =>
-  model.n_layers ? t('models.shape', { layers: whole(model.n_layers), heads: whole(model.n_heads) }) : t('models.shape_unknown');
+  model.n_layers ? t('models.shape', { layers: whole(model.n_layers), heads: whole(model.n_heads) })
+    : model.state === 'unavailable' ? null : t('models.shape_unknown');
 
 function stateText(model) {
   return model.state === 'ready' ? '' : `${t(`models.state.${model.state}`)}${model.state === 'preparing' ? percent(model.progress) : ''}`;

@@ -7,6 +7,7 @@ import { el, fill, ref } from '../dom.js';
 import { errorText } from '../errors.js';
 import { figure, has, t, whole } from '../i18n.js';
 import { finished } from '../select.js';
+import { nameOfCode } from './fields.js';
 import { noteOf } from './models.js';
 
 const SIGNS = { pass: '✓', fail: '✗', not_compared: '–', info: 'i' };
@@ -72,8 +73,12 @@ export function mountTrust(root, store) {
     const { checkError } = state.run;
     fill(ref(root, 'checks'), card.checks.map((check) => line(check, state.run, store)),
       checkError ? el('li', { class: 'check-action' }, errorText(checkError)) : null);
+    const hasTwo = hasCounterpart(state, summary.model.id);
+    const ranBy = ref(root, 'ran-by');
+    ranBy.hidden = !hasTwo;
+    ranBy.textContent = t('trust.ran_by', { code: nameOfCode(summary.model.implementation) });
     const stages = ref(root, 'stages');
-    stages.hidden = !hasCounterpart(state, summary.model.id);
+    stages.hidden = !hasTwo;
     stages.querySelector('a').href = `/stages#run=${encodeURIComponent(summary.id)}`;
     const note = noteOf(summary.model);
     ref(root, 'model-note').textContent = note ? t('trust.model', { name: summary.model.name, note }) : '';
