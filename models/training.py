@@ -150,9 +150,7 @@ def train(
             model.eval()
             raise Cancelled(f"training was stopped after {step} of {config.steps} steps")
         torch.manual_seed(config.seed * config.steps + step)  # for dropout: the same in a resumed training
-        rate = learning_rate(step, config)
-        for group in optimizer.param_groups:
-            group["lr"] = rate
+        rate = _set_rate(optimizer, learning_rate(step, config))
         loss = _add_gradients(model, [next_batch(step, part) for part in range(config.accumulation)], config)
         norm = float(nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm))
         _check_finite(step, loss, norm, config)
@@ -178,6 +176,12 @@ def learning_rate(step: int, config: TrainingConfig) -> float:
     way = (step - config.warmup_steps) / max(1, config.steps - 1 - config.warmup_steps)  # 0 … 1
     share = config.final_share + (1 - config.final_share) * 0.5 * (1 + math.cos(math.pi * way))
     return config.rate * share
+
+
+def _set_rate(optimizer: torch.optim.AdamW, rate: float) -> float:
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    return rate
 
 
 def batch_loss(model: Transformer, batch: Batch) -> Tensor:
