@@ -6,6 +6,8 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
 
 import pytest
 import torch
@@ -42,6 +44,7 @@ def gpt2_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def open_stages(screen: Screen) -> Page:
     """A run, then the link below its checks."""
     screen.run("cat")
+    expect(screen.part("ran-by")).to_have_text(re.compile("our own code|本项目的实现"))
     link = screen.part("stages").get_by_role("link")
     expect(link).to_have_attribute("href", f"/stages#run={screen.run_id}")
     link.click()
@@ -110,13 +113,79 @@ def test_where_they_part_is_marked(
     first = page.locator(".is-first")
     expect(first).to_have_attribute("data-name", "layers.1.key")
     assert page.locator(".is-over").count() == 10  # key and the seven after it in its layer, final norm, logits
-    words = {"en": "They part at layer 1, key", "zh": "两者在第 1 层键处分开"}[lang]
+    words = {
+        "en": "They part at layer 1, key: a difference that is not a number",
+        "zh": "两者在第 1 层的键处分开：差异不是数值",
+    }[lang]
     expect(page.locator("[data-ref=finding]")).to_contain_text(words)
-    expect(page.locator("[data-ref=cause]")).to_be_visible()
+    cause = {"en": "look at the key matrix", "zh": "请检查键矩阵"}[lang]
+    expect(page.locator("[data-ref=cause]")).to_contain_text(cause)
     page.locator("[data-ref=finding] button").click()
     expect(first).to_be_in_viewport()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert serious(page) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("embeddings", "tables of tokens and positions"),
+        ("layers.0.query", "the query matrix"),
+        ("layers.1.value", "the value matrix"),
+        ("layers.0.scores", "how they are compared"),
+        ("layers.1.weights", "the mask and the softmax"),
+        ("logits", "the output matrix"),
+    ],
+)
+def test_the_advice_fits_the_stage(open_screen: OpenScreen, gpt2_server: str, name: str, words: str) -> None:
+    screen = open_screen(gpt2_server)
+    screen.page.route("**/api/runs/*/stages", parting_at(name))
+    page = open_stages(screen)
+    expect(page.locator(".is-first")).to_have_attribute("data-name", name)
+    expect(page.locator("[data-ref=cause]")).to_contain_text(words)
+
+
+def written(value: float) -> str:
+    """A number as the page writes it."""
+    if value == 0:
+        return "0"
+    if 0.001 <= value < 1000:
+        return str(Decimal(f"{value:.1e}"))
+    digits, power = f"{value:.1e}".split("e")
+    return f"{digits}e{int(power):+d}"
+
+
+def test_the_page_says_what_the_api_says(open_screen: OpenScreen, gpt2_server: str) -> None:
+    answers: list[dict[str, Any]] = []
+
+    def spread(route: Route) -> None:
+        """Differences of every size below the tolerance, the largest in the middle."""
+        if route.request.method != "POST":
+            route.continue_()
+            return
+        reply = route.fetch()
+        found = reply.json()
+        for at, stage in enumerate(found["stages"]):
+            stage["relative"] = 0.0 if at == 0 else 1.37e-9 * 1.8**at
+        found["stages"][9]["relative"] = 8.6e-4
+        answers.append(found)
+        route.fulfill(response=reply, body=json.dumps(found))
+
+    screen = open_screen(gpt2_server)
+    screen.page.route("**/api/runs/*/stages", spread)
+    page = open_stages(screen)
+    stages = answers[-1]["stages"]
+    numbers = page.locator(".stage data")
+    assert numbers.all_inner_texts() == [written(stage["relative"]) for stage in stages]
+    assert [float(str(one.get_attribute("value"))) for one in numbers.all()] == [stage["relative"] for stage in stages]
+    largest = page.locator(f".stage[data-name='{stages[9]['name']}']").get_attribute("data-label")
+    words = f"The largest difference is 8.6e-4 (layer {stages[9]['layer']}, {largest})"
+    expect(page.locator("[data-ref=finding]")).to_contain_text(words)
+    line, track = (page.locator(part).first.bounding_box() for part in (".scale-tolerance", ".scale-line"))
+    assert line is not None
+    assert track is not None
+    share = 1 + math.log10(answers[-1]["tolerance"]) / 9
+    assert (line["x"] + line["width"] / 2 - track["x"]) / track["width"] == pytest.approx(share, abs=0.01)
 
 
 def test_without_a_run_it_says_what_to_do(open_screen: OpenScreen, gpt2_server: str) -> None:
