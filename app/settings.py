@@ -32,7 +32,7 @@ class Settings(BaseSettings):
         Path("~/.local/share/everyhead"), description="folder for runs, their texts, converted models and the id key"
     )
     models_dir: Path | None = Field(None, description="folder whose sub-folders are offered as local:NAME")
-    default_model: str = Field("everyhead-dates", description="model that is listed first and loaded at the start")
+    default_model: str = Field("everyhead-mini", description="model that is listed first and loaded at the start")
     hub_allow: CommaSeparated = Field(("gpt2",), description="hub ids that may be downloaded, comma-separated")
     offline: bool = Field(False, description="never download, even when a user asks")
     store_bytes: int = Field(8 * GIB, ge=MIB, description="bytes of disk for runs; least recently used go first")

@@ -5,6 +5,7 @@ Run with `make docs`; a test compares the files with what this would write. It k
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from pathlib import Path
@@ -16,7 +17,16 @@ from pydantic.fields import FieldInfo
 from app.errors import EVENT_CODES, HTTP_CODES, STATUS
 from app.settings import Settings
 from models.shipped import read_card
-from scripts.model_tables import dates_forms, dates_heads, dates_training
+from scripts.model_tables import (
+    dates_forms,
+    dates_heads,
+    dates_training,
+    mini_distances,
+    mini_formation,
+    mini_heads,
+    mini_losses,
+    mini_training,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 ENV_HEAD = """\
@@ -123,7 +133,16 @@ def documents() -> dict[str, str]:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     api = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     shipped = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
-    dates = read_card("everyhead-dates")
+    mini, dates = read_card("everyhead-mini"), read_card("everyhead-dates")
+    formation = json.loads((ROOT / "docs" / "head-formation.json").read_text(encoding="utf-8"))
+    shipped = replaced(shipped, "mini-formation", mini_formation(formation))
+    for name, table in (
+        ("training", mini_training),
+        ("losses", mini_losses),
+        ("heads", mini_heads),
+        ("distances", mini_distances),
+    ):
+        shipped = replaced(shipped, f"mini-{name}", table(mini))
     for name, table in (("training", dates_training), ("heads", dates_heads), ("forms", dates_forms)):
         shipped = replaced(shipped, f"dates-{name}", table(dates))
     with tempfile.TemporaryDirectory() as folder:

@@ -5,10 +5,12 @@ It knows how a card is laid out, and nothing of how its figures came about.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from models.recipes.dates_data import FORMS, LANGUAGES
+
+FORMATION_STEPS = 100  # between two rows of the table of how heads formed
 
 
 def dates_training(card: Mapping[str, Any]) -> str:
@@ -49,6 +51,66 @@ def dates_forms(card: Mapping[str, Any]) -> str:
         for form, example in zip(FORMS[language], card["data"]["examples"][language], strict=True):
             lines.append(f"| {language} | `{example}` | {_percent(by_form[form.template])} |")
     return "\n".join(lines)
+
+
+def mini_training(card: Mapping[str, Any]) -> str:
+    """How everyhead-mini was made, one row per fact."""
+    data, training = card["data"], card["training"]
+    texts = "; ".join(f"{text['name']}, {text['characters']:,} characters" for text in data["texts"])
+    rows = {
+        "texts": texts,
+        "tokens": f"{data['training_tokens']:,} training, {data['validation_tokens']:,} validation",
+        "command": f"`{training['command']}`",
+        "steps": f"{training['steps']:,} of {data['tokens_per_step']:,} tokens",
+        "time": f"{training['minutes']} minutes on {training['hardware']}",
+        "parameters": f"{card['parameters']:,}",
+    }
+    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {text} |" for name, text in rows.items())])
+
+
+def mini_losses(card: Mapping[str, Any]) -> str:
+    """Loss on validation text, in all and by position, beside the baseline."""
+    figures = card["figures"]
+    rows = {
+        "everyhead-mini": "validation_loss",
+        "the same, at positions 64 to 128": "validation_loss_at_64_to_128",
+        "the same, at positions 384 to 512": "validation_loss_at_384_to_512",
+        "counting which token follows which (bigrams)": "bigram_loss",
+    }
+    lines = [f"| {name} | {figures[key]:.3f} |" for name, key in rows.items()]
+    return "\n".join([f"| validation text, windows of 512 tokens | {figures['unit']} |", "|---|---:|", *lines])
+
+
+def mini_heads(card: Mapping[str, Any]) -> str:
+    """The best head of each kind on random tokens that come twice."""
+    figures = card["figures"]
+    lines = ["| random tokens | previous token | induction |", "|---|---|---|"]
+    for found in figures["heads_on_repeated_random_tokens"].values():
+        cells = [_scored(found[kind]) for kind in ("previous", "induction")]
+        lines.append(f"| {found['span']} twice | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def mini_distances(card: Mapping[str, Any]) -> str:
+    """How far each layer looks, and what equal weights would give."""
+    *layers, uniform = card["figures"]["mean_distance_by_layer"]
+    lines = ["| layer | mean distance, tokens |", "|---|---:|"]
+    lines += [f"| {layer} | {distance} |" for layer, distance in enumerate(layers)]
+    return "\n".join([*lines, f"| equal weights | {uniform} |"])
+
+
+def mini_formation(points: Sequence[Mapping[str, Any]]) -> str:
+    """The best head of each kind after every hundredth step."""
+    lines = [
+        f"| {point['step']:,} | {_scored(point['previous'])} | {_scored(point['induction'])} |"
+        for point in points
+        if point["step"] % FORMATION_STEPS == 0
+    ]
+    return "\n".join(["| step | previous token | induction |", "|---:|---|---|", *lines])
+
+
+def _scored(head: Mapping[str, Any]) -> str:
+    return f"{head['best']:.3f} (layer {head['layer']}, head {head['head']})"
 
 
 def _percent(share: float) -> str:

@@ -113,7 +113,7 @@ class Catalogue:
         models_dir: Path | None = None,
         hub_allow: Sequence[str] = ("gpt2",),
         offline: bool = False,
-        default_model: str = "everyhead-dates",
+        default_model: str = "everyhead-mini",
         shipped_dir: Path = WEIGHTS,
         keep_loaded: int = 2,
         load_model: LoadModel = load_lazily,

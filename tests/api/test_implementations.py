@@ -74,7 +74,7 @@ def test_both_implementations_of_a_gpt2(client: TestClient) -> None:
 
 def test_a_model_of_ours_is_the_default(client: TestClient) -> None:
     first = client.get("/api/models").json()["models"][0]
-    assert (first["id"], first["implementations"]) == (DATES, ["own"])
+    assert (first["id"], first["implementations"]) == (MINI, ["own"])
     summary = run(client, MINI, "the cat")
     assert (summary["model"]["implementation"], summary["model"]["family"]) == ("own", "everyhead")
     assert [len(window(client, summary, "decoder.self")), summary["tokens"]["target"]] == [7, []]

@@ -33,8 +33,8 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_they_come_first(make: Make, root: Path) -> None:
-    assert [entry.id for entry in make(shipped_dir=root).list()][:3] == [DATES, MINI, "smollm2-135m"]
-    assert [entry.id for entry in make(shipped_dir=root, default_model=MINI).list()][:2] == [MINI, DATES]
+    assert [entry.id for entry in make(shipped_dir=root).list()][:3] == [MINI, DATES, "smollm2-135m"]
+    assert [entry.id for entry in make(shipped_dir=root, default_model=DATES).list()][:2] == [DATES, MINI]
 
 
 def test_a_folder_that_is_not_there_is_no_model(make: Make, root: Path, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_folder_that_is_not_there_is_no_model(make: Make, root: Path, tmp_path
 
 
 def test_what_an_entry_says(make: Make, root: Path) -> None:
-    dates, mini = list(make(shipped_dir=root).list())[:2]
+    mini, dates = list(make(shipped_dir=root).list())[:2]
     assert (mini.state, mini.kind, mini.n_layers, mini.n_heads, mini.n_kv_heads, mini.max_tokens) == (
         "ready",
         "decoder",
