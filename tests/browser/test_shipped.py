@@ -27,52 +27,40 @@ def fresh_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def first_visit(open_screen: OpenScreen, fresh_server: str) -> Screen:
-    """The page of a profile that was never here, once its picture stands."""
+def waiting(open_screen: OpenScreen, fresh_server: str) -> Screen:
+    """The page with its default model, and no run yet."""
+    return open_screen(fresh_server)
+
+
+def run_example(screen: Screen, name: str) -> None:
+    """Runs an example and waits for its picture."""
+    screen.part("examples").get_by_text(name).click()
+    screen.part("run").click()
+    until(lambda: screen.fragment("run") is not None, 20)
+    screen.wait_for_map()
+
+
+def test_the_first_picture_is_of_a_model_that_ships(open_screen: OpenScreen, fresh_server: str) -> None:
     screen = open_screen(fresh_server, "", viewport={"width": 1440, "height": 900})
     until(lambda: screen.fragment("run") is not None, 20)
     screen.wait_for_map()
-    return screen
-
-
-def test_the_first_picture_is_of_a_model_that_ships(first_visit: Screen) -> None:
-    expect(first_visit.part("model-button")).to_contain_text("everyhead-mini")
-    expect(first_visit.part("overview-title")).to_have_text("All 32 heads")
-    expect(first_visit.part("verdict")).to_contain_text("all pass")
-    assert first_visit.page.input_value("#text").startswith("And God said, Let there be light")
-    examples = first_visit.part("examples").locator("button:visible")
+    expect(screen.part("model-button")).to_contain_text("everyhead-mini")
+    expect(screen.part("overview-title")).to_have_text("All 32 heads")
+    expect(screen.part("verdict")).to_contain_text("all pass")
+    assert screen.page.input_value("#text").startswith("And God said, Let there be light")
+    examples = screen.part("examples").locator("button:visible")
     assert examples.all_inner_texts() == ["Let there be light", "床前明月光", "Repeated"]
+    finds_the_repetition(screen)
 
 
-def test_a_head_finds_the_repetition(first_visit: Screen) -> None:
-    tokens = [token["text"] for token in first_visit.tokens()]
+def finds_the_repetition(screen: Screen) -> None:
+    """In the verse a sentence comes twice: some head looks behind its first copy."""
+    tokens = [token["text"] for token in screen.tokens()]
     second = max(i for i, token in enumerate(tokens) if token.strip() == "there")
     first = min(i for i, token in enumerate(tokens) if token.strip() == "there" and tokens[i - 1] == tokens[second - 1])
     assert tokens[first + 1] == tokens[second + 1], "the same sentence comes again"
-    weights = [first_visit.weight(second, first + 1, layer, head) for layer in range(4) for head in range(8)]
+    weights = [screen.weight(second, first + 1, layer, head) for layer in range(4) for head in range(8)]
     assert max(weight for weight in weights if weight is not None) > COPY
-
-
-def test_chinese(first_visit: Screen) -> None:
-    before = first_visit.run_id
-    first_visit.part("examples").get_by_text("床前明月光").click()
-    first_visit.part("run").click()
-    until(lambda: first_visit.fragment("run") not in (None, before))
-    first_visit.wait_for_map()
-    assert "".join(token["text"] for token in first_visit.tokens()).count("床前明月光") == 2
-    expect(first_visit.part("verdict")).to_contain_text("all pass")
-
-
-def test_dates(first_visit: Screen) -> None:
-    first_visit.choose_model("everyhead-dates")
-    first_visit.part("examples").get_by_text("二〇二一年三月五日").click()
-    before = first_visit.run_id
-    first_visit.part("run").click()
-    until(lambda: first_visit.fragment("run") not in (None, before))
-    first_visit.wait_for_map()
-    written = "".join(token["text"] for token in first_visit.tokens("target"))
-    assert "2021-03-05" in written
-    expect(first_visit.part("verdict")).to_contain_text("all pass")
 
 
 def test_a_first_visit_in_chinese(open_screen: OpenScreen, fresh_server: str) -> None:
@@ -80,4 +68,13 @@ def test_a_first_visit_in_chinese(open_screen: OpenScreen, fresh_server: str) ->
     until(lambda: screen.fragment("run") is not None, 20)
     screen.wait_for_map()
     assert screen.page.input_value("#text").startswith("床前明月光")
+    assert "".join(token["text"] for token in screen.tokens()).count("床前明月光") == 2
     expect(screen.part("overview-title")).to_have_text("全部 32 个头")
+
+
+def test_dates(waiting: Screen) -> None:
+    waiting.choose_model("everyhead-dates")
+    run_example(waiting, "二〇二一年三月五日")
+    written = "".join(token["text"] for token in waiting.tokens("target"))
+    assert "2021-03-05" in written
+    expect(waiting.part("verdict")).to_contain_text("all pass")

@@ -41,6 +41,16 @@ def gpt2_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
+ADVICE = {
+    "embeddings": "tables of tokens and positions",
+    "layers.0.query": "the query matrix",
+    "layers.1.value": "the value matrix",
+    "layers.0.scores": "how they are compared",
+    "layers.1.weights": "the mask and the softmax",
+    "logits": "the output matrix",
+}
+
+
 def open_stages(screen: Screen) -> Page:
     """A run, then the link below its checks."""
     screen.run("cat")
@@ -126,23 +136,14 @@ def test_where_they_part_is_marked(
     assert serious(page) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("embeddings", "tables of tokens and positions"),
-        ("layers.0.query", "the query matrix"),
-        ("layers.1.value", "the value matrix"),
-        ("layers.0.scores", "how they are compared"),
-        ("layers.1.weights", "the mask and the softmax"),
-        ("logits", "the output matrix"),
-    ],
-)
-def test_the_advice_fits_the_stage(open_screen: OpenScreen, gpt2_server: str, name: str, words: str) -> None:
-    screen = open_screen(gpt2_server)
-    screen.page.route("**/api/runs/*/stages", parting_at(name))
-    page = open_stages(screen)
-    expect(page.locator(".is-first")).to_have_attribute("data-name", name)
-    expect(page.locator("[data-ref=cause]")).to_contain_text(words)
+def test_the_advice_fits_the_stage(open_screen: OpenScreen, gpt2_server: str) -> None:
+    page = open_stages(open_screen(gpt2_server))
+    for name, words in ADVICE.items():
+        page.unroute_all()
+        page.route("**/api/runs/*/stages", parting_at(name))
+        page.reload()
+        expect(page.locator(".is-first")).to_have_attribute("data-name", name)
+        expect(page.locator("[data-ref=cause]")).to_contain_text(words)
 
 
 def written(value: float) -> str:
