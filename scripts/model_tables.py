@@ -25,7 +25,7 @@ def dates_training(card: Mapping[str, Any]) -> str:
         "time": f"{training['minutes']} minutes on {training['hardware']}",
         "parameters": f"{card['parameters']:,}",
     }
-    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {text} |" for name, text in rows.items())])
+    return _facts(rows)
 
 
 def dates_heads(card: Mapping[str, Any]) -> str:
@@ -65,7 +65,7 @@ def mini_training(card: Mapping[str, Any]) -> str:
         "time": f"{training['minutes']} minutes on {training['hardware']}",
         "parameters": f"{card['parameters']:,}",
     }
-    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {text} |" for name, text in rows.items())])
+    return _facts(rows)
 
 
 def mini_losses(card: Mapping[str, Any]) -> str:
@@ -107,6 +107,10 @@ def mini_formation(points: Sequence[Mapping[str, Any]]) -> str:
         if point["step"] % FORMATION_STEPS == 0
     ]
     return "\n".join(["| step | previous token | induction |", "|---:|---|---|", *lines])
+
+
+def _facts(rows: Mapping[str, str]) -> str:
+    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {text} |" for name, text in rows.items())])
 
 
 def _scored(head: Mapping[str, Any]) -> str:
