@@ -7,12 +7,12 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from app import schemas
 from app.dependencies import Everything, Services
 from app.errors import responses
 from app.routes.answers import JSON, json_bytes
 from app.routes.parameters import chosen_site
 from app.routes.runs import wait_for
+from app.schemas import core as schemas
 from app.services.errors import OutOfRange, TooManyWeights
 from app.services.runs import RunRequest
 from app.services.store import Stored

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from app import schemas
 from app.dependencies import Everything
 from app.errors import responses
+from app.schemas import core as schemas
 
 router = APIRouter(tags=["health"])
 

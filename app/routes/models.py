@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from app import schemas
 from app.dependencies import Everything
 from app.errors import responses, stream_responses
+from app.schemas import core as schemas
 from app.services.records import Options
 from app.services.runs import RunRequest
 

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from app import schemas
 from app.dependencies import Everything, Runs, Services, client_gone
 from app.errors import responses, stream_responses
 from app.routes.answers import NOT_MODIFIED, content_tag, json_bytes, tagged, unchanged
+from app.schemas import core as schemas
 from app.services.live import LiveRun
 from app.services.records import Options, RunRecord
 from app.services.runs import RunRequest

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from app import schemas
 from app.dependencies import Everything
 from app.errors import responses
 from app.routes.answers import json_bytes
 from app.routes.runs import wait_for
+from app.schemas import core as schemas
 
 router = APIRouter(prefix="/api/runs", tags=["runs"])
 

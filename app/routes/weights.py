@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from app import schemas
 from app.dependencies import Runs
 from app.errors import responses
 from app.routes.answers import JSON, NOT_MODIFIED, json_bytes, run_tag, tagged, unchanged
 from app.routes.parameters import MAX_CELLS, Cells, Index, Range, Site, Which, chosen_site
+from app.schemas import core as schemas
 from app.services import windows
 from app.services.errors import OutOfRange
 from app.services.store import Stored

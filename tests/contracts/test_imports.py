@@ -69,7 +69,7 @@ def test_imports_go_one_way(path: str) -> None:
         ("models/attention.py", "from app.settings import Settings"),
         ("models/attention.py", "import fastapi"),
         ("app/services/runs.py", "from fastapi import HTTPException"),
-        ("app/services/runs.py", "from app import schemas"),
+        ("app/services/runs.py", "from app.schemas import core"),
         ("app/settings.py", "import starlette.requests"),
         ("app/routes/runs.py", "from app.main import create_app"),
         ("app/main.py", "from tests.fakes import FakeModel"),

@@ -1,4 +1,4 @@
-"""Requests and answers of the JSON API: the wire contract, and nothing else."""
+"""Models, texts, runs, weights: what is asked and answered of them."""
 
 from __future__ import annotations
 
