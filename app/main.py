@@ -18,7 +18,7 @@ from app.middleware import Gate, HeadAsGet, LastResort
 from app.routes import attention, health, models, pages, runs, stages, weights
 from app.services.catalogue import Catalogue
 from app.services.jobs import JobQueue
-from app.services.ports import Models, ReadCapture
+from app.services.ports import Models
 from app.services.runs import FORMAT_VERSION, RunService
 from app.services.stages import StageService
 from app.services.store import RunStore
@@ -31,12 +31,10 @@ WAITING_THREADS = 16  # calls that may wait for a model to load
 COMPRESS_FROM_BYTES = 1024
 
 
-def create_app(
-    settings: Settings | None = None, *, catalogue: Models | None = None, read_capture: ReadCapture | None = None
-) -> FastAPI:
-    """The application. Tests hand in a catalogue of fakes and the reader of their captures."""
+def create_app(settings: Settings | None = None, *, catalogue: Models | None = None) -> FastAPI:
+    """The application. Tests hand in a catalogue of fakes."""
     settings = settings or Settings()
-    services = _services(settings, catalogue, read_capture)
+    services = _services(settings, catalogue)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -78,7 +76,7 @@ def _first_model(models: Models, wanted: str) -> str:
     return listed[0]
 
 
-def _services(settings: Settings, catalogue: Models | None, read_capture: ReadCapture | None) -> Services:
+def _services(settings: Settings, catalogue: Models | None) -> Services:
     """Everything that lives as long as the application; nothing is started yet."""
     catalogue = catalogue or Catalogue(
         data_dir=settings.data_dir,
@@ -92,7 +90,7 @@ def _services(settings: Settings, catalogue: Models | None, read_capture: ReadCa
         limit_bytes=settings.store_bytes,
         backlog_bytes=settings.backlog_bytes,
         format_version=FORMAT_VERSION,
-        read_capture=read_capture or Capture.from_tensors,
+        read_capture=Capture.from_tensors,
     )
     queue = JobQueue(settings.queue_limit, time.perf_counter, store.wait_for_room)
     service = RunService(catalogue, store, queue, settings.data_dir)

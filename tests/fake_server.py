@@ -11,7 +11,6 @@ import uvicorn
 
 from app.main import create_app
 from app.settings import Settings
-from tests.fake_capture import read_fake_capture
 from tests.fakes import FakeModel, FakeModels
 
 
@@ -31,7 +30,6 @@ def main() -> None:
     app = create_app(
         Settings(data_dir=data_dir, default_model="fake-30x9"),
         catalogue=FakeModels(model, load_s=given.load),
-        read_capture=read_fake_capture,
     )
     uvicorn.run(app, host="127.0.0.1", port=given.port, access_log=False, timeout_graceful_shutdown=1)
 

@@ -1,6 +1,7 @@
 """A model and a catalogue for tests of the service and the page: quick, deterministic, with the shapes of a real one.
 
-The weights are random, so nothing here says anything about a real model. Used by tests only.
+The queries and keys are made up (`tests/fake_heads.py`), the attention and the capture are the product's own. Used by
+tests only.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-import torch
-
 from app.services.errors import ModelNeedsDownload, ModelUnavailable, UnknownModel
 from app.services.ports import ModelEntry, OnProgress, State
+from models.attention import causal_mask
+from models.blocks import Workspace
+from models.blockwise import blockwise_attention
+from models.capture_builder import CaptureBuilder
 from models.card import Card, Check
 from models.errors import Cancelled
+from models.masks import MaskLayout
 from models.protocol import ModelDescription, OnLayer, RunResult, ShouldStop
 from models.tokens import Token
-from tests.fake_capture import WIDTH, FakeCapture, FakeSite
+from tests.fake_heads import CONTENT, WIDTH, fake_inputs
 
 
 def fake_tokens(text: str, *, add_special_tokens: bool = True) -> list[Token]:
@@ -108,10 +112,10 @@ class FakeModel:
         return [replace(token, word=None) for token in fake_tokens(" ".join(words))]
 
     def capture_bytes(self, n_tokens: int, n_target: int = 0) -> int:
-        """Query and key in float32."""
+        """Query, key and value in float32."""
         both = self.description.kind == "encoder-decoder"
-        places = 3 * (n_tokens + n_target) if both else 2 * n_tokens
-        return 4 * WIDTH * places * self.description.n_layers * self.description.n_heads
+        places = 2 * (n_tokens + n_target) if both else n_tokens
+        return 4 * (2 * WIDTH + CONTENT) * places * self.description.n_layers * self.description.n_heads
 
     def run(
         self,
@@ -126,30 +130,32 @@ class FakeModel:
         self.runs += 1
         self.layers_done = 0
         self.given = {"token_ids": list(token_ids), "target_ids": target_ids, "segments": segments}
-        about = self.description
         started = time.perf_counter()
-        table = torch.randn(50_400, WIDTH, generator=torch.Generator().manual_seed(7))
-        sites = SITES[about.kind]
-        kept = []
+        builder, workspace, sites = CaptureBuilder(), Workspace(), SITES[self.description.kind]
         for number, site in enumerate(sites):
-            query_ids = token_ids if target_ids is None or site == "encoder.self" else target_ids
-            key_ids = query_ids if site != "decoder.cross" else token_ids
-            query, key = [], []
-            for layer in range(about.n_layers):
-                module = number * about.n_layers + layer
+            ids = self._ids_of(site, token_ids, target_ids)
+            mask = _mask_of(site, *map(len, ids))
+            for layer in range(self.description.n_layers):
+                module = number * self.description.n_layers + layer
                 if should_stop():
                     raise Cancelled("stopped")
                 time.sleep(self.delay_s)
                 if module == self.fail_at:
                     raise self.failure
-                turn = torch.randn(2, about.n_heads, WIDTH, WIDTH, generator=torch.Generator().manual_seed(module)) / 3
-                query.append(table[list(query_ids)] @ turn[0])
-                key.append(table[list(key_ids)] @ turn[1])
+                inputs = fake_inputs(site, layer, self.description.n_heads, ids, number=module, mask=mask)
+                summary = blockwise_attention(inputs, workspace)
+                builder.add(site, layer, inputs, replace(summary, output=summary.output.new_empty(0)))
                 self.layers_done = module + 1
-                on_layer(module + 1, len(sites) * about.n_layers)
-            kept.append(FakeSite(site, torch.stack(query), torch.stack(key)))
+                on_layer(module + 1, len(sites) * self.description.n_layers)
         seconds = {"forward": time.perf_counter() - started, "check": 0.001}
-        return RunResult(FakeCapture(kept), fake_card(len(token_ids)), seconds)
+        return RunResult(builder.build(), fake_card(len(token_ids)), seconds)
+
+    @staticmethod
+    def _ids_of(site: str, source: Sequence[int], target: Sequence[int] | None) -> tuple[list[int], list[int]]:
+        """Token ids of the queries and keys of a site."""
+        queries = source if target is None or site == "encoder.self" else target
+        keys = source if site == "decoder.cross" else queries
+        return (list(queries), list(keys))
 
     def compare_whole_pass(
         self,
@@ -165,6 +171,12 @@ class FakeModel:
         if should_stop():
             raise Cancelled("stopped")
         return Check("whole_pass", "pass", 2.5e-6, 1e-5, {"reference": "sdpa"})
+
+
+def _mask_of(site: str, query_len: int, key_len: int) -> MaskLayout:
+    if site == "decoder.self":
+        return MaskLayout.from_mask(causal_mask(query_len))
+    return MaskLayout.full(query_len, key_len)
 
 
 def fake_card(n_tokens: int) -> Card:

@@ -16,7 +16,6 @@ from starlette.testclient import TestClient
 
 from app.main import create_app
 from app.settings import Settings
-from tests.fake_capture import read_fake_capture
 from tests.fakes import FakeModel, FakeModels
 
 TEXT = "The cat saw the cat"
@@ -34,7 +33,6 @@ def make_app(data_dir: Path, model: FakeModel, load_s: float = 0.0, **settings: 
     return create_app(
         Settings(data_dir=data_dir, **settings),
         catalogue=FakeModels(model, load_s=load_s),
-        read_capture=read_fake_capture,
     )
 
 

@@ -17,7 +17,7 @@ from app.services import store as store_module
 from tests.api.conftest import MODEL, Start, make_run, settle, small_model, until
 
 MIB = 1024**2
-WORDS_PER_MIB = 1365  # one token of the small fake takes 2 · 4 bytes · 8 numbers · 12 heads = 768 bytes
+WORDS = 320  # about 1.2 MiB of the small fake: 2.7 kB a token, and 0.4 MB of overviews
 
 
 def stored(folder: Path) -> set[str]:
@@ -84,11 +84,11 @@ def test_runs_do_not_pile_up_before_a_slow_disk(start: Start, monkeypatch: pytes
 
 def test_the_least_recently_used_goes_first(start: Start, tmp_path: Path) -> None:
     client = start(store_bytes=4 * MIB)
-    runs = [make_run(client, f"{name} " * WORDS_PER_MIB) for name in ("a", "b", "c")]
+    runs = [make_run(client, f"{name} " * WORDS) for name in ("a", "b", "c")]
     for run in runs:
         settle(client, run)
     assert client.get(runs[0]["links"]["heads"]).status_code == 200  # used again
-    last = make_run(client, "d " * WORDS_PER_MIB)
+    last = make_run(client, "d " * WORDS)
     settle(client, last)
     assert stored(tmp_path / "data") == {runs[0]["id"], runs[2]["id"], last["id"]}
     assert client.get(runs[1]["links"]["self"]).json()["error"]["code"] == "run_gone"
@@ -98,7 +98,7 @@ def test_the_least_recently_used_goes_first(start: Start, tmp_path: Path) -> Non
 
 def test_use_is_remembered_over_a_restart_and_a_smaller_bound_is_kept(start: Start, tmp_path: Path) -> None:
     client = start()
-    runs = [make_run(client, f"{name} " * WORDS_PER_MIB) for name in ("a", "b", "c")]
+    runs = [make_run(client, f"{name} " * WORDS) for name in ("a", "b", "c")]
     for age, run in enumerate(runs):
         settle(client, run)
         os.utime(tmp_path / "data" / "runs" / run["id"], (1000 - age, 1000 - age))

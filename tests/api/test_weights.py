@@ -13,21 +13,21 @@ import pytest
 import torch
 from starlette.testclient import TestClient
 
+from models.capture import Capture
 from tests.api.conftest import Start, make_run, settle, small_model
-from tests.fake_capture import FakeCapture, FakeSite
 
 LONG = "one two three four five six seven eight nine ten " * 6
 
 
-def capture_of(client: TestClient, run: dict[str, Any]) -> FakeCapture:
+def capture_of(client: TestClient, run: dict[str, Any]) -> Capture:
     """The capture behind a run."""
-    capture: FakeCapture = client.app.state.services.runs.read(run["id"])[1]  # type: ignore[attr-defined]
+    capture: Capture = client.app.state.services.runs.read(run["id"])[1]  # type: ignore[attr-defined]
     return capture
 
 
-def site_of(client: TestClient, run: dict[str, Any]) -> FakeSite:
-    """Its one site."""
-    return capture_of(client, run).by_name["decoder.self"]
+def exact(client: TestClient, run: dict[str, Any], layer: int, head: int) -> torch.Tensor:
+    """All weights of one head."""
+    return capture_of(client, run).weights("decoder.self", layer, (head, head + 1), (0, 6), (0, 6))[0]
 
 
 def npy(content: bytes) -> npt.NDArray[Any]:
@@ -46,7 +46,7 @@ def weights(client: TestClient, run: dict[str, Any], **query: Any) -> dict[str, 
 
 def test_a_whole_head_is_exact_and_masked_cells_are_null(client: TestClient, run: dict[str, Any]) -> None:
     answer = weights(client, run)
-    expected = site_of(client, run).rows(1, 2, (0, 6))
+    expected = exact(client, run, 1, 2)
     assert (answer["rows"], answer["cols"], answer["row_step"], answer["col_step"]) == ([0, 6], [0, 6], 1, 1)
     for query_pos, row in enumerate(answer["weights"]):
         assert row[: query_pos + 1] == expected[query_pos, : query_pos + 1].tolist()
@@ -124,11 +124,12 @@ def test_figures_that_cannot_be_told_are_null(client: TestClient, run: dict[str,
 
 def test_rows_of_one_head(client: TestClient, run: dict[str, Any]) -> None:
     rows = client.get(f"{run['links']['self']}/rows", params={"layer": 0, "head": 1}).json()
-    expected = site_of(client, run).rows(0, 1, (0, 6))
+    expected = exact(client, run, 0, 1)
     assert rows["self"] == pytest.approx(expected.diagonal().tolist())
     assert rows["previous"][0] is None, "the first row has no previous key"
     assert rows["top_key"] == expected.nan_to_num(0).argmax(-1).tolist()
-    assert rows["row_sum"] == pytest.approx([1.0] * 6, abs=1e-6)
+    assert rows["first"] == pytest.approx(expected[:, 0].tolist(), abs=1e-6)
+    assert min(rows["row_sum"]) >= 1.0, "the largest exponential of a row is 1"
 
 
 def test_rows_without_a_meaning_are_null(
@@ -139,11 +140,11 @@ def test_rows_without_a_meaning_are_null(
     zero = {name: values.clone() for name, values in known.items()}
     zero["previous"][..., 0] = 0.0  # as the engine has it
     zero["top_key"][..., 2] = -1  # a row that may attend to nothing
-    monkeypatch.setattr(FakeCapture, "row_stats", lambda *_: zero)
+    monkeypatch.setattr(Capture, "row_stats", lambda *_: zero)
     rows = client.get(f"{run['links']['self']}/rows", params=ask).json()
     assert (rows["previous"][0], rows["top_key"][2]) == (None, None)
     cross = {name: values for name, values in known.items() if name not in ("self", "previous", "distance")}
-    monkeypatch.setattr(FakeCapture, "row_stats", lambda *_: cross)
+    monkeypatch.setattr(Capture, "row_stats", lambda *_: cross)
     rows = client.get(f"{run['links']['self']}/rows", params=ask).json()
     assert rows["self"] == rows["previous"] == rows["distance"] == [None] * 6
     assert None not in rows["entropy"]
@@ -152,7 +153,7 @@ def test_rows_without_a_meaning_are_null(
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_no_number_that_json_lacks_is_sent(client: TestClient, monkeypatch: pytest.MonkeyPatch, value: float) -> None:
     run = make_run(client)
-    monkeypatch.setattr(FakeCapture, "head_scores", lambda *_: [{"scores": {"previous": {"score": value}}}])
+    monkeypatch.setattr(Capture, "head_scores", lambda *_: [{"scores": {"previous": {"score": value}}}])
     content = client.get(run["links"]["heads"]).text
     assert json.loads(content) == {"heads": [{"scores": {"previous": {"score": None}}}]}
 
