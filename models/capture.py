@@ -79,8 +79,8 @@ class Capture:
         self._check(site, layer)
         return self._masks[self._modules[site][layer].mask]
 
-    def weights(self, site: str, layer: int, heads: Span, rows: Rows, cols: Span) -> Tensor:
-        """Give back weights of neighbouring heads of one module, exactly; rows are a span or a list.
+    def weights(self, site: str, layer: int, heads: Span, rows: Rows, cols: Rows) -> Tensor:
+        """Give back weights of neighbouring heads of one module, exactly; rows and columns are each a span or a list.
 
         Shapes:  -> (heads, rows, cols), float32 (float64 for float64 models)
         Values:  0 where the mask hides the key
@@ -88,9 +88,9 @@ class Capture:
         """
         described = self._check(site, layer)
         check_span("heads", heads, described.n_heads)
-        for span in [rows] if isinstance(rows, tuple) else [(row, row + 1) for row in rows]:
-            check_span("rows", span, described.query_len)
-        check_span("cols", cols, described.key_len)
+        for name, chosen, length in (("rows", rows, described.query_len), ("cols", cols, described.key_len)):
+            for span in [chosen] if isinstance(chosen, tuple) else [(index, index + 1) for index in chosen]:
+                check_span(name, span, length)
         module = self._modules[site][layer]
         scores = self._scores(site, layer, heads, rows, cols)
         scores = mask_scores(scores, self._masks[module.mask].visible(rows, cols))
@@ -175,14 +175,14 @@ class Capture:
 
     # ------------------------------------------------------------------------------------------------------- one window
 
-    def _scores(self, site: str, layer: int, heads: Span, rows: Rows, cols: Span) -> Tensor:
+    def _scores(self, site: str, layer: int, heads: Span, rows: Rows, cols: Rows) -> Tensor:
         # (heads, rows, cols): sliced before any arithmetic, so that a stored capture reads only what the window needs
         described, module = self._site(site), self._modules[site][layer]
         group = described.n_heads // described.n_kv_heads
         kv_heads: slice | Tensor = slice(heads[0] // group, heads[1] // group)
         if heads[0] % group or heads[1] % group:  # part of a group: its key once for each query head
             kv_heads = torch.arange(*heads) // group
-        key = self._tensors[f"{site}.{layer}.key"][kv_heads, slice(*cols)]
+        key = self._tensors[f"{site}.{layer}.key"][:, index_of(cols)][kv_heads]
         query = self._tensors[f"{site}.{layer}.query"][slice(*heads), index_of(rows)]
         bias = None
         if module.bias is not None:

@@ -69,16 +69,16 @@ class MaskLayout:
         sees_any = stops > starts
         return (int(starts[sees_any].min()), int(stops.max())) if bool(sees_any.any()) else (0, 0)
 
-    def visible(self, rows: Rows, cols: Span) -> Tensor:
-        """Cut some rows and columns out of the mask.
+    def visible(self, rows: Rows, cols: Rows) -> Tensor:
+        """Cut some rows and columns out of the mask, each a span or a list.
 
-        Shapes:  -> (rows, cols), boolean; False beyond key_len
+        Shapes:  -> (rows, cols), boolean; False beyond key_len, where only a span may reach
         """
         here = index_of(rows)
         if self.dense is not None:
-            part = self.dense[here, cols[0] : cols[1]]
-            return pad(part, (0, cols[1] - cols[0] - part.shape[1]))
-        key_pos = torch.arange(cols[0], cols[1], device=self.starts.device)
+            part = self.dense[here][:, index_of(cols)]
+            return pad(part, (0, cols[1] - cols[0] - part.shape[1])) if isinstance(cols, tuple) else part
+        key_pos = positions(cols, self.starts.device)
         starts, stops = self.starts[here, None], self.stops[here, None]
         return (key_pos >= starts) & (key_pos < stops)
 
@@ -174,21 +174,19 @@ class BiasLayout:
             return cls(query_len, key_len, toeplitz=torch.cat([first_column, first_row], -1))
         return cls(query_len, key_len, dense=bias.clone())
 
-    def block(self, rows: Rows, cols: Span) -> Tensor:
-        """Cut some rows and columns out of the bias.
+    def block(self, rows: Rows, cols: Rows) -> Tensor:
+        """Cut some rows and columns out of the bias, each a span or a list.
 
-        Shapes:  -> (n_heads or 1, rows, cols); 0 beyond key_len
+        Shapes:  -> (n_heads or 1, rows, cols); 0 beyond key_len, where only a span may reach
         """
-        stop = min(cols[1], self.key_len)
+        inside = (cols[0], min(cols[1], self.key_len)) if isinstance(cols, tuple) else cols
         if self.dense is not None:
-            part = self.dense[:, index_of(rows), cols[0] : stop]
+            part = self.dense[:, index_of(rows)][:, :, index_of(inside)]
         else:
             assert self.toeplitz is not None
-            device = self.toeplitz.device
-            query_pos = torch.arange(self.query_len, device=device)[index_of(rows)]
-            key_pos = torch.arange(cols[0], stop, device=device)
+            query_pos, key_pos = (positions(span, self.toeplitz.device) for span in (rows, inside))
             part = self.toeplitz[:, key_pos[None, :] - query_pos[:, None] + self.query_len - 1]
-        return pad(part, (0, cols[1] - stop))
+        return pad(part, (0, cols[1] - inside[1])) if isinstance(cols, tuple) else part
 
     def tensors(self) -> dict[str, Tensor]:
         """What must be stored; `from_tensors` gives the bias back."""
@@ -205,6 +203,14 @@ class BiasLayout:
 def index_of(rows: Rows) -> slice | list[int]:
     """What cuts these rows out of a tensor: a span is cut without a copy."""
     return slice(*rows) if isinstance(rows, tuple) else rows
+
+
+def positions(rows: Rows, device: torch.device | None = None) -> Tensor:
+    """The indices of these rows or columns.
+
+    Shapes:  -> (rows), int64
+    """
+    return torch.arange(*rows, device=device) if isinstance(rows, tuple) else torch.tensor(rows, device=device)
 
 
 def _ends_of_rows(mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
 from torch import Tensor
 
 from models.card import Card, Check
 from models.tokens import Token
+
+if TYPE_CHECKING:
+    from models.masks import MaskLayout
 
 Pool = Literal["max", "mean"]
 Index = int | Literal["mean", "max"]  # a layer or head, or the mean / maximum over all of them
@@ -95,6 +98,17 @@ class CaptureReader(Protocol):
         self, site: str, layer: Index, head: Index, rows: Span | None, cols: Span | None, max_cells: int, pool: Pool
     ) -> Window:
         """One window, pooled by the smallest steps with at most max_cells cells. Raises RangeError."""
+
+    def weights(self, site: str, layer: int, heads: Span, rows: Rows, cols: Rows) -> Tensor:
+        """Weights of neighbouring heads of one module, exact; rows and columns are each a span or a list.
+
+        Shapes:  -> (heads, rows, cols), float32 (float64 for float64 models)
+        Values:  0 where the mask hides the key
+        Raises:  RangeError
+        """
+
+    def mask(self, site: str, layer: int) -> MaskLayout:
+        """Which keys each query of a module may attend to. Raises RangeError."""
 
     def overview(self, site: str, pool: Pool) -> Tensor:
         """(n_layers, n_heads, g_rows, g_cols), float32: max, or mean over visible cells; 0 where wholly masked."""

@@ -1,0 +1,185 @@
+"""Query → key pairs: how much every head of a site links the tokens that a reader marked, and what chance would give.
+
+    weight     mean over the queries of a pair of the sum of their weights on its keys
+    chance     mean over the same queries of keys of the pair that they see / keys that they see: the weight of uniform
+               attention
+    corrected  (mean weight − mean chance) / (1 − mean chance), means over the pairs
+
+Read through the capture, a layer at a time: only the rows and columns that the pairs name are computed. This module
+knows nothing of tokens, of how a pair is written, or of what is done with the ranking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from models.capture import check_span
+from models.errors import RangeError
+from models.masks import MaskLayout
+from models.protocol import CaptureReader, SiteDescription, Span
+
+AT_ONCE = 4096  # weights of a head that are computed together although not all of them are asked for
+MOST_WEIGHTS = 256_000_000  # over all heads, a few seconds of computing
+WEIGHTS_IN_MEMORY = 8_000_000  # 32 MB in float32
+
+
+class Pair(NamedTuple):
+    """Some neighbouring queries and some neighbouring keys, each a half-open span."""
+
+    query: Span
+    key: Span
+
+    def __str__(self) -> str:
+        """As people write it: inclusive, 30-31:5-6."""
+        sides = ((start, stop - 1) for start, stop in self)
+        return ":".join(f"{first}" if first == last else f"{first}-{last}" for first, last in sides)
+
+
+class PairWeights(NamedTuple):
+    """What every head of a site puts on each pair.
+
+    Shapes:  weights (n_layers, n_heads, n_pairs), chances (n_layers, n_pairs), float64
+    Values:  0…1; NaN in both where the layer's mask hides all of the pair
+    """
+
+    weights: Tensor
+    chances: Tensor
+
+
+def pair_weights(capture: CaptureReader, site: str, pairs: Sequence[Pair]) -> PairWeights:
+    """Read the weights of all heads on some pairs, exactly.
+
+    Shapes:  see PairWeights
+    Values:  keys summed, queries averaged; a query that sees no key at all counts as 0
+    Raises:  RangeError, also for a pair that every layer's mask hides and for spans that hold too many weights
+    """
+    described = _site(capture, site)
+    groups = list(_grouped(pairs))
+    _check(capture, described, pairs, groups)
+    weights = torch.zeros(described.n_layers, described.n_heads, len(pairs), dtype=torch.float64)
+    chances = torch.zeros(described.n_layers, len(pairs), dtype=torch.float64)
+    known: dict[int, Tensor] = {}
+    for layer in range(described.n_layers):
+        mask = capture.mask(site, layer)
+        if id(mask) not in known:
+            known[id(mask)] = torch.stack([_chance(mask, pair) for pair in pairs])
+        chances[layer] = known[id(mask)]
+    for group in groups:
+        _add_group(capture, described, group, weights)
+    weights /= torch.tensor([pair.query[1] - pair.query[0] for pair in pairs])
+    return PairWeights(weights.masked_fill(chances.isnan()[:, None], torch.nan), chances)
+
+
+def pair_figures(found: PairWeights) -> list[dict[str, Any]]:
+    """Sum the pairs up for each head.
+
+    Values:  by layer, then head: {"weights", "chances": one per pair, NaN where masked; "mean", "chance": over all
+             pairs, masked ones as 0; "corrected": NaN where the weight is forced}; all NaN where all are masked
+    """
+    hidden = found.chances.isnan().all(-1)  # (n_layers)
+    means = found.weights.nan_to_num(0.0).mean(-1).masked_fill(hidden[:, None], torch.nan)
+    chance = found.chances.nan_to_num(0.0).mean(-1).masked_fill(hidden, torch.nan)
+    room = 1 - chance
+    corrected = (means - chance[:, None]) / room.masked_fill(room < 1e-9, torch.nan)[:, None]  # 0 but for rounding
+    by_layer = zip(found.weights.tolist(), means.tolist(), corrected.tolist(), strict=True)
+    return [
+        {"weights": weights, "chances": chances, "mean": mean, "chance": chance_mean, "corrected": over_chance}
+        for layer, chances, chance_mean in zip(by_layer, found.chances.tolist(), chance.tolist(), strict=True)
+        for weights, mean, over_chance in zip(*layer, strict=True)
+    ]
+
+
+# ------------------------------------------------------------------------------------------------------------ one group
+
+
+class _Group(NamedTuple):
+    """Pairs that are computed together: each with its place among all, and the rows and columns that they need."""
+
+    pairs: tuple[tuple[int, Pair], ...]
+    rows: tuple[int, ...]
+    cols: tuple[int, ...]
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[int, Pair]]) -> _Group:
+        rows = {row for _, pair in pairs for row in range(*pair.query)}
+        cols = {col for _, pair in pairs for col in range(*pair.key)}
+        return cls(tuple(pairs), tuple(sorted(rows)), tuple(sorted(cols)))
+
+    @property
+    def size(self) -> int:
+        return len(self.rows) * len(self.cols)
+
+
+def _grouped(pairs: Sequence[Pair]) -> Iterator[_Group]:
+    # Together as long as that is small, or wastes little: ten single tokens are one product, two sentences are two.
+    together: list[tuple[int, Pair]] = []
+    for numbered in enumerate(pairs):
+        larger = _Group.of([*together, numbered])
+        own = sum((query[1] - query[0]) * (key[1] - key[0]) for _, (query, key) in larger.pairs)
+        if together and larger.size > max(AT_ONCE, own):
+            yield _Group.of(together)
+            together = []
+        together.append(numbered)
+    yield _Group.of(together)
+
+
+def _add_group(capture: CaptureReader, described: SiteDescription, group: _Group, weights: Tensor) -> None:
+    # weights (n_layers, n_heads, n_pairs): adds what the group's pairs get, a part of the rows at a time
+    heads, cols = (0, described.n_heads), list(group.cols)
+    numbers = [number for number, _ in group.pairs]
+    keys = _inside(cols, [pair.key for _, pair in group.pairs]).T  # (cols, pairs)
+    step = max(1, WEIGHTS_IN_MEMORY // (described.n_heads * len(cols)))
+    for first in range(0, len(group.rows), step):
+        rows = list(group.rows[first : first + step])
+        queries = _inside(rows, [pair.query for _, pair in group.pairs]).T  # (rows, pairs)
+        for layer in range(described.n_layers):
+            exact = capture.weights(described.site, layer, heads, rows, cols).double()
+            weights[layer, :, numbers] += ((exact @ keys) * queries).sum(1)
+
+
+def _inside(indices: list[int], spans: Sequence[Span]) -> Tensor:
+    # (spans, indices): 1 where the index is in the span, else 0
+    place, ends = torch.tensor(indices), torch.tensor(spans)
+    return ((place >= ends[:, :1]) & (place < ends[:, 1:])).double()
+
+
+def _chance(mask: MaskLayout, pair: Pair) -> Tensor:
+    seen = mask.visible(pair.query, pair.key).sum(-1)
+    of_all = mask.visible_counts()[slice(*pair.query)]
+    return torch.where(seen.any(), (seen / of_all.clamp(min=1).double()).mean(), torch.nan)
+
+
+# ------------------------------------------------------------------------------------------------------------- refusals
+
+
+def _site(capture: CaptureReader, site: str) -> SiteDescription:
+    for described in capture.sites:
+        if described.site == site:
+            return described
+    raise RangeError("site", site, "one of " + ", ".join(described.site for described in capture.sites))
+
+
+def _check(capture: CaptureReader, described: SiteDescription, pairs: Sequence[Pair], groups: Sequence[_Group]) -> None:
+    queries, keys = described.query_len, described.key_len
+    valid = f"query:key, queries 0 to {queries - 1}, keys 0 to {keys - 1}, in a-b with a <= b"
+    masks = {id(mask): mask for mask in (capture.mask(described.site, i) for i in range(described.n_layers))}
+    for pair in pairs:
+        for span, length in zip(pair, (queries, keys), strict=True):
+            try:
+                check_span("pairs", span, length)
+            except RangeError:
+                raise RangeError("pairs", pair, valid) from None
+        if not any(bool(mask.visible(pair.query, pair.key).any()) for mask in masks.values()):
+            ranges = [mask.key_range(pair.query) for mask in masks.values()]
+            seen = [(first, last) for first, last in ranges if last > first]
+            if not seen:
+                raise RangeError("pairs", pair, "a query that may attend to any key at all")
+            first, last = min(start for start, _ in seen), max(stop for _, stop in seen) - 1
+            raise RangeError("pairs", pair, f"a key that its query may attend to, among {first} to {last}")
+    needed = sum(group.size for group in groups) * described.n_layers * described.n_heads
+    if needed > MOST_WEIGHTS:
+        raise RangeError("pairs", f"{needed} weights", f"spans of at most {MOST_WEIGHTS} weights over all heads")
