@@ -24,10 +24,28 @@ class CaptureBuilder:
 
     def __init__(self) -> None:
         self._modules: dict[tuple[str, int], tuple[AttentionInputs, AttentionSummary]] = {}
+        self._output_norms: dict[tuple[str, int], Tensor] = {}
 
-    def add(self, site: str, layer: int, inputs: AttentionInputs, summary: AttentionSummary) -> None:
-        """Keep one module; a later call for the same place replaces the earlier."""
+    def add(
+        self,
+        site: str,
+        layer: int,
+        inputs: AttentionInputs,
+        summary: AttentionSummary,
+        output_norms: Tensor | None = None,
+    ) -> None:
+        """Keep one module; a later call for the same place replaces the earlier.
+
+        Shapes:  output_norms (n_heads, key_len): ‖value · W_O‖, where the output projection is known
+        """
         self._modules[site, layer] = (inputs, summary)
+        self.drop_output_norms(site, layer)
+        if output_norms is not None:
+            self._output_norms[site, layer] = output_norms
+
+    def drop_output_norms(self, site: str, layer: int) -> None:
+        """Take back what `add` was told of the output projection of one module."""
+        self._output_norms.pop((site, layer), None)
 
     def build(self) -> Capture:
         """The capture of what was added, in host memory. Layers of a site must be 0, 1, 2, … Raises ConfigError."""
@@ -59,6 +77,7 @@ class CaptureBuilder:
         options = []
         for layer, (inputs, _summary) in enumerate(modules):
             kept = {"query": inputs.query, "key": inputs.key, "value": inputs.value, "sinks": inputs.sink_logits}
+            kept["output_norms"] = self._output_norms.get((site, layer))
             tensors |= {f"{site}.{layer}.{name}": t.contiguous() for name, t in kept.items() if t is not None}
             bias = None if inputs.bias is None else _index_of(inputs.bias, biases)
             mask, has_sinks = _index_of(inputs.mask, masks), inputs.sink_logits is not None

@@ -4,6 +4,7 @@ EngineError
 ├── ShapeError        a tensor does not have the shape that was asked for
 ├── ConfigError       options that cannot be satisfied (d_model not divisible by n_heads, …)
 ├── RangeError        site, layer, head, rows or columns that the capture does not have
+├── LensUnavailable   a lens that this capture or this place of it cannot be seen through; the message says why
 ├── UnsupportedModel  a model whose attention cannot be seen; the message says why
 ├── CaptureError      the pass ran but its picture may not be trusted, so there is none
 └── Cancelled         the caller asked to stop
@@ -37,6 +38,10 @@ class RangeError(EngineError, ValueError):
         self.name = name
         self.given = given
         self.valid = valid
+
+
+class LensUnavailable(EngineError):
+    """This part of the run cannot be seen through the lens that was asked for; the message says why."""
 
 
 class UnsupportedModel(EngineError):

@@ -30,6 +30,7 @@ from models.checkpoints import max_tokens_of
 from models.configuration import auto_class, describe, expected_modules, heads_of, reads_pairs
 from models.errors import CaptureError, UnsupportedModel
 from models.inspectable import COMPARED_LOGITS, InspectableModel
+from models.projections import WatchedProjections
 from models.protocol import ShouldStop, device_of_choice
 from models.recorder import Compute, ModuleCall, Recorder
 from models.targets import LONGEST_TARGET, start_id, target_from_text, written_target
@@ -37,7 +38,7 @@ from models.tokens import NO_OFFSETS, Token, builds_pairs, tokens_from_text
 
 NAME = "everyhead"  # of our function in transformers' registries
 
-_recorder: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
+_pass: ContextVar[tuple[Recorder, WatchedProjections] | None] = ContextVar("pass", default=None)
 
 
 def everyhead_attention(
@@ -60,11 +61,12 @@ def everyhead_attention(
              s_aux (n_heads) -> (1, query_len, n_heads, d_value), as the interface asks, and no weights
     Raises:  CaptureError outside of a recorded pass or for more than one text
     """
-    recorder = _recorder.get()
-    if recorder is None or query.shape[0] != 1:
+    this = _pass.get()
+    if this is None or query.shape[0] != 1:
         raise CaptureError(
-            f"attention was called {'without a recorder' if recorder is None else 'for several texts at once'}"
+            f"attention was called {'without a recorder' if this is None else 'for several texts at once'}"
         )
+    recorder, projections = this
     output = recorder.attend(
         ModuleCall(
             module=module,
@@ -76,10 +78,13 @@ def everyhead_attention(
             position_bias=None if position_bias is None else position_bias[0],
             softcap=softcap,
             sink_logits=s_aux,
+            output_projection=projections.matrix(module, query.shape[1] * value.shape[3]),
             dropout=dropout,
         )
     )
-    return output.transpose(0, 1)[None], None  # (n_heads, query_len, d_value) -> (1, query_len, n_heads, d_value)
+    given = output.transpose(0, 1)[None]  # (n_heads, query_len, d_value) -> (1, query_len, n_heads, d_value)
+    projections.expect(module, given)
+    return given, None
 
 
 def boolean_mask(*args: Any, **kwargs: Any) -> Tensor:
@@ -179,7 +184,7 @@ class HuggingFaceModel(InspectableModel):
             key_len = n_tokens if site == "decoder.cross" else query_len
             n_heads, n_kv_heads, d_head = heads_of(config, site)
             kept = query_len * n_heads * (d_head + 8)  # query, row statistics
-            kept += key_len * 2 * n_kv_heads * d_head  # key, value
+            kept += key_len * (2 * n_kv_heads * d_head + n_heads)  # key, value, length of each output
             numbers += modules * (kept + n_heads * 2 * min(query_len, 64) * min(key_len, 64))  # overviews
             if hasattr(config, "relative_attention_num_buckets"):
                 numbers += n_heads * (query_len + key_len)  # one bias for all layers
@@ -204,13 +209,17 @@ class HuggingFaceModel(InspectableModel):
     @contextmanager
     def _attending(self, recorder: Recorder | None) -> Iterator[None]:
         """Our attention through the recorder, or, without one, the model's default kernel for the time being."""
-        token = _recorder.set(recorder)
+        projections = WatchedProjections(dict(self.model.named_modules()), self._names)
+        token = _pass.set(None if recorder is None else (recorder, projections))
         if recorder is None:
             self.model.set_attn_implementation(self._kernel)
         try:
             yield
         finally:
-            _recorder.reset(token)
+            _pass.reset(token)
+            for module in projections.close():
+                if recorder is not None:
+                    recorder.forget_projection(module)
             if recorder is None:
                 _use_our_attention(self.model)
 

@@ -112,7 +112,7 @@ class OwnModel(InspectableModel):
         numbers = 0
         for site, modules in self.expected.items():
             query_len, key_len = lengths[site]
-            kept = query_len * config.n_heads * (d_head + 8) + key_len * 2 * n_kv_heads * d_head
+            kept = query_len * config.n_heads * (d_head + 8) + key_len * (2 * n_kv_heads * d_head + config.n_heads)
             numbers += modules * (kept + config.n_heads * 2 * _cells(query_len) * _cells(key_len))
         return numbers * self._arithmetic().itemsize
 
@@ -181,6 +181,7 @@ def recorded(recorder: Recorder) -> Attend:
             scaling=module.scaling,
             mask=mask,
             position_bias=position_bias,
+            output_projection=module.output.weight.T,
             dropout=module.dropout if module.training else 0.0,
         )
         return recorder.attend(call)[None], None  # (1, n_heads, query_len, d_head)

@@ -116,6 +116,9 @@ class CaptureReader(Protocol):
     def head_scores(self, site: str) -> list[dict[str, Any]]:
         """One JSON-ready dict per head: site, layer, head, scores, entropy, distance (see models/row_stats.py)."""
 
+    def sink_share(self, site: str, layer: int) -> Tensor | None:
+        """The share of each row that goes to its head's sink logit, (n_heads, query_len); None without such logits."""
+
     def row_stats(self, site: str) -> dict[str, Tensor]:
         """Per-row statistics, each (n_layers, n_heads, query_len)."""
 

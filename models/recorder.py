@@ -23,6 +23,7 @@ from models.capture_builder import CaptureBuilder
 from models.checks import SDPA, ModuleRecord, PassRecord, count_non_finite, output_error, sampled_rows, sdpa_reference
 from models.errors import Cancelled, CaptureError, UnsupportedModel
 from models.masks import BiasLayout, MaskLayout
+from models.projections import output_norms
 from models.protocol import OnLayer, ShouldStop
 
 Made = TypeVar("Made")
@@ -35,7 +36,8 @@ class ModuleCall:
 
     Shapes:  query (n_heads, query_len, d_head), key (n_kv_heads, key_len, d_head), value (n_kv_heads, key_len,
              d_value), in the model's dtype; mask (1 or n_heads, query_len, key_len), boolean or additive, or None;
-             position_bias the same, additive; sink_logits (n_heads)
+             position_bias the same, additive; sink_logits (n_heads); output_projection (n_heads · d_value, d_model) or
+             None
     """
 
     module: nn.Module
@@ -47,6 +49,7 @@ class ModuleCall:
     position_bias: Tensor | None = None
     softcap: float | None = None
     sink_logits: Tensor | None = None
+    output_projection: Tensor | None = None
     dropout: float = 0.0
 
 
@@ -87,9 +90,16 @@ class Recorder:
         summary = self._compute(inputs, self._workspace)
         self.record.modules.append(self._sample(call, inputs, summary, name, site, layer))
         if self._builder is not None:
-            self._builder.add(site, layer, *_on_host(inputs, summary))
+            self._builder.add(site, layer, *_on_host(inputs, summary), _output_norms(call, inputs.value))
         self._on_layer(len(self.record.modules), sum(self.record.expected.values()))
         return summary.output.to(call.query.dtype)
+
+    def forget_projection(self, module: nn.Module) -> None:
+        """Keep nothing of what a module's output projection gave: it turned out not to be its own."""
+        name = self._names.get(id(module), type(module).__name__)
+        for seen in self.record.modules:
+            if seen.name == name and self._builder is not None:
+                self._builder.drop_output_norms(seen.site, seen.layer)
 
     def capture(self) -> Capture:
         """The capture of the pass. Raises ConfigError if the layers are not complete."""
@@ -204,6 +214,11 @@ def _on_host(inputs: AttentionInputs, summary: AttentionSummary) -> tuple[Attent
     return replace(inputs, **kept, sink_logits=sinks), replace(
         summary, output=summary.output.new_empty(0), rows=rows, **overviews
     )
+
+
+def _output_norms(call: ModuleCall, value: Tensor) -> Tensor | None:
+    projection = call.output_projection
+    return None if projection is None else output_norms(value, projection.detach(), call.query.shape[0]).cpu()
 
 
 def _may_attend(mask: Tensor) -> Tensor:
