@@ -12,10 +12,15 @@ from pydantic_core import PydanticCustomError
 
 from app.problems import OWN_WORDS
 from app.services.errors import InvalidRequest, OutOfRange
+from models.pairs import Pair
+from models.protocol import Span
 
 MAX_CELLS = 65_536
 NUMBER = "-?[0-9]{1,18}"  # a negative one is out of range, which says what the range is
 SPAN = "[0-9]{1,9}:[0-9]{1,9}"
+MAX_PAIRS = 32
+_SIDE = "[0-9]{1,9}(-[0-9]{1,9})?"
+PAIRS = f"{_SIDE}:{_SIDE}(,{_SIDE}:{_SIDE}){{0,{MAX_PAIRS - 1}}}"
 
 
 def _written(pattern: str, words: str) -> BeforeValidator:
@@ -41,6 +46,14 @@ Range = Annotated[
     _written(SPAN, "start:stop, e.g. 0:64"),
     Query(description="half-open start:stop, both given; all if left out", examples=["0:64"]),
 ]
+Pairs = Annotated[
+    Annotated[str, Field(json_schema_extra={"pattern": f"^{PAIRS}$"})] | None,
+    _written(PAIRS, f"1 to {MAX_PAIRS} pairs query:key, e.g. 29:12,30-31:5-6"),
+    Query(
+        description=f"up to {MAX_PAIRS} pairs query:key of tokens, each one index or an inclusive span a-b",
+        examples=["29:12,30-31:5-6"],
+    ),
+]
 Cells = Annotated[
     int,
     _written(NUMBER, f"a number from 1 to {MAX_CELLS}"),
@@ -48,14 +61,41 @@ Cells = Annotated[
 ]
 
 
-def chosen_site(sites: Iterable[str], name: str | None) -> str:
+def pairs_of(text: str) -> list[Pair]:
+    """The pairs of a `Pairs` parameter, half-open. Whether a run has such tokens is for the capture to say."""
+    return [Pair(*map(_side, pair.split(":"))) for pair in text.split(",")]
+
+
+def _side(text: str) -> Span:
+    """29 or 30-31 as a half-open span."""
+    first, _, last = text.partition("-")
+    return int(first), int(last or first) + 1
+
+
+def chosen_site(sites: Iterable[str], name: str | None, parameter: str = "site") -> str:
     """The named site, or the only one. Raises InvalidRequest if there are several to choose from, OutOfRange."""
     known = list(sites)
     if name is None and len(known) == 1:
         return known[0]
     valid = f"one of {', '.join(known)}"
     if name is None:
-        raise InvalidRequest({"site": f"missing; this model has several: {valid}"})
+        raise InvalidRequest({parameter: f"missing; this model has several: {valid}"})
     if name not in known:
-        raise OutOfRange("site", name, valid)
+        raise OutOfRange(parameter, name, valid)
     return name
+
+
+def within(name: str, given: int | str, count: int, otherwise: str = "") -> None:
+    """A number must be that of a layer or head; mean and max are of all of them. Raises OutOfRange."""
+    if isinstance(given, int) and not 0 <= given < count:
+        raise OutOfRange(name, given, f"0 to {count - 1}{otherwise}")
+
+
+def chosen_span(name: str, text: str | None, length: int) -> Span | None:
+    """start:stop as a pair; None means all. Raises OutOfRange."""
+    if text is None:
+        return None
+    start, stop = map(int, text.split(":"))
+    if not start < stop <= length:
+        raise OutOfRange(name, text, f"start:stop with 0 <= start < stop <= {length}")
+    return start, stop

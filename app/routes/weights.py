@@ -9,15 +9,29 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from app.dependencies import Runs
 from app.errors import responses
 from app.routes.answers import JSON, NOT_MODIFIED, json_bytes, run_tag, tagged, unchanged
-from app.routes.parameters import MAX_CELLS, Cells, Index, Range, Site, Which, chosen_site
+from app.routes.parameters import (
+    MAX_CELLS,
+    Cells,
+    Index,
+    Pairs,
+    Range,
+    Site,
+    Which,
+    chosen_site,
+    chosen_span,
+    pairs_of,
+    within,
+)
 from app.schemas import core as schemas
 from app.services import windows
-from app.services.errors import OutOfRange
+from app.services.pairs import asked_pairs, heads_on_pairs
 from app.services.store import Stored
-from models.protocol import SiteDescription, Span
+from models.pairs import Pair
+from models.protocol import SiteDescription
 
 router = APIRouter(prefix="/api/runs/{run_id}", tags=["weights"])
 
+Figures = Annotated[bool, Query(description="with pairs, false leaves out what does not depend on them")]
 NPY = "application/x-npy"
 REFUSALS = {**NOT_MODIFIED, **responses(404, 409, 422)}
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
@@ -32,8 +46,12 @@ Finished = Annotated[Stored, Depends(_finished)]
 
 
 @router.get("/heads", response_model=schemas.Heads, responses=REFUSALS)
-def read_heads(run: Finished, request: Request, site: Site = None) -> Response:
+def read_heads(
+    run: Finished, request: Request, site: Site = None, pairs: Pairs = None, figures: Figures = True
+) -> Response:
     """Figures of every head: weight on the previous token, itself and the first one, and how widely it looks."""
+    if pairs is not None:
+        return _heads_on_pairs(run, request, site, pairs_of(pairs), figures)
     record, capture = run
     sites = [one.site for one in capture.sites] if site is None else [_site(run, site).site]
     tag = run_tag(request, record)
@@ -42,13 +60,26 @@ def read_heads(run: Finished, request: Request, site: Site = None) -> Response:
     return tagged(json_bytes({"heads": [head for name in sites for head in capture.head_scores(name)]}), tag)
 
 
+def _heads_on_pairs(run: Stored, request: Request, site: str | None, pairs: list[Pair], figures: bool) -> Response:
+    """Every head of one site with its weight on the pairs, beside its other figures or alone."""
+    record, capture = run
+    where = _site(run, site)
+    tag = run_tag(request, record)
+    if (answer := unchanged(request, tag)) is not None:
+        return answer
+    heads = heads_on_pairs(capture, where.site, pairs)
+    if figures:
+        heads = [{**own, **head} for own, head in zip(capture.head_scores(where.site), heads, strict=True)]
+    return tagged(json_bytes({"heads": heads, "pairs": asked_pairs(pairs)}), tag)
+
+
 @router.get("/rows", response_model=schemas.Rows, responses=REFUSALS)
 def read_rows(run: Finished, request: Request, layer: Index, head: Index, site: Site = None) -> Response:
     """Per-row statistics of one head."""
     record, capture = run
     where = _site(run, site)
-    _within("layer", layer, where.n_layers)
-    _within("head", head, where.n_heads)
+    within("layer", layer, where.n_layers)
+    within("head", head, where.n_heads)
     tag = run_tag(request, record)
     return unchanged(request, tag) or tagged(json_bytes(windows.head_rows(capture, where.site, layer, head)), tag)
 
@@ -95,9 +126,9 @@ def read_weights(
     """One window of one head, pooled by the smallest steps that fit; exact when both steps are 1."""
     record, capture = run
     where = _site(run, site)
-    _within("layer", layer, where.n_layers, ", or mean or max")
-    _within("head", head, where.n_heads, ", or mean or max")
-    spans = (_span("rows", rows, where.query_len), _span("cols", cols, where.key_len))
+    within("layer", layer, where.n_layers, ", or mean or max")
+    within("head", head, where.n_heads, ", or mean or max")
+    spans = (chosen_span("rows", rows, where.query_len), chosen_span("cols", cols, where.key_len))
     tag = run_tag(request, record)
     if (answer := unchanged(request, tag)) is not None:
         return answer
@@ -114,19 +145,3 @@ def _site(run: Stored, name: str | None) -> SiteDescription:
     """The named site, or the only one."""
     sites = {one.site: one for one in run[1].sites}
     return sites[chosen_site(sites, name)]
-
-
-def _within(name: str, given: int | str, count: int, otherwise: str = "") -> None:
-    """A number must be that of a layer or head; mean and max are of all of them."""
-    if isinstance(given, int) and not 0 <= given < count:
-        raise OutOfRange(name, given, f"0 to {count - 1}{otherwise}")
-
-
-def _span(name: str, text: str | None, length: int) -> Span | None:
-    """start:stop as a pair; None means all."""
-    if text is None:
-        return None
-    start, stop = map(int, text.split(":"))
-    if not start < stop <= length:
-        raise OutOfRange(name, text, f"start:stop with 0 <= start < stop <= {length}")
-    return start, stop

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.errors import ErrorBody
+from app.schemas.pairs import AskedPair
 from app.services.records import Stage, Status, Target, Truncate
 
 Kind = Literal["decoder", "encoder", "encoder-decoder"]
@@ -271,9 +272,10 @@ class Deleted(_Answer):
 
 
 class Heads(_Answer):
-    """Figures of every head; null where they cannot be told."""
+    """Figures of every head; null where they cannot be told. With `pairs=` each also has "pairs" (PairFigures)."""
 
     heads: list[dict[str, Any]]
+    pairs: list[AskedPair] | None = None
 
 
 class Rows(_Answer):
