@@ -57,6 +57,7 @@ STATUS: dict[type[domain.DomainError], int] = {
     domain.RunCancelled: 409,
     domain.NoCounterpart: 409,
     domain.WeightsChanged: 409,
+    domain.ComparisonTooLarge: 413,
     domain.RunTooLarge: 413,
     domain.StagesTooLong: 413,
     domain.TooManyWeights: 413,
@@ -64,6 +65,7 @@ STATUS: dict[type[domain.DomainError], int] = {
     domain.TextTooLong: 422,
     domain.OutOfRange: 422,
     domain.InvalidRequest: 422,
+    domain.LensRefused: 422,
     domain.QueueFull: 503,
 }
 CLIENT_GONE = 499  # for the log alone: nobody reads the answer

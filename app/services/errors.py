@@ -224,3 +224,26 @@ class StagesTooLong(DomainError):
             count=count,
             limit=limit,
         )
+
+
+class LensRefused(DomainError):
+    """This part of the run cannot be seen through the lens that was asked for."""
+
+    code = "lens_refused"
+
+    def __init__(self, lens: str, reason: str) -> None:
+        super().__init__(f"The lens {lens} shows nothing here: {reason}.", lens=lens, reason=reason)
+
+
+class ComparisonTooLarge(DomainError):
+    """Comparing these heads over this range would read too many weights."""
+
+    code = "comparison_too_large"
+
+    def __init__(self, weights: int, limit: int) -> None:
+        super().__init__(
+            f"This comparison would read {weights} weights; the limit is {limit}. Compare single heads instead of the "
+            "mean or maximum of many, or name a smaller range of rows and cols.",
+            weights=weights,
+            limit=limit,
+        )
