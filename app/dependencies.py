@@ -11,8 +11,10 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
+from app.services.lenses import LensService
 from app.services.ports import Models
 from app.services.runs import RunService
+from app.services.similarity import SimilarityService
 from app.services.stages import StageService
 from app.settings import Settings
 
@@ -27,6 +29,8 @@ class Services:
     models: Models
     runs: RunService
     stages: StageService
+    lenses: LensService
+    similarity: SimilarityService
     threads: ThreadPoolExecutor
 
     async def in_thread(self, work: Callable[[], T]) -> T:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from models.card import Card, Check
+from models.token_facts import TokenFacts
 from models.tokens import Token
 
 if TYPE_CHECKING:
@@ -114,10 +115,13 @@ class CaptureReader(Protocol):
         """(n_layers, n_heads, g_rows, g_cols), float32: max, or mean over visible cells; 0 where wholly masked."""
 
     def head_scores(self, site: str) -> list[dict[str, Any]]:
-        """One JSON-ready dict per head: site, layer, head, scores, entropy, distance (see models/row_stats.py)."""
+        """One JSON-ready dict per head: site, layer, head, scores, entropy, distance (see models/head_scores.py)."""
 
     def sink_share(self, site: str, layer: int) -> Tensor | None:
         """The share of each row that goes to its head's sink logit, (n_heads, query_len); None without such logits."""
+
+    def figures(self, site: str) -> dict[str, Tensor]:
+        """What was collected of every head, layers first (see models/head_stats.py)."""
 
     def row_stats(self, site: str) -> dict[str, Tensor]:
         """Per-row statistics, each (n_layers, n_heads, query_len)."""
@@ -169,12 +173,15 @@ class AttentionModel(Protocol):
         *,
         target_ids: Sequence[int] | None = None,
         segments: Sequence[int] | None = None,
+        facts: TokenFacts | None = None,
+        target_facts: TokenFacts | None = None,
         on_layer: OnLayer,
         should_stop: ShouldStop,
     ) -> RunResult:
         """Run one text and capture every head. Raises Cancelled, CaptureError.
 
-        target_ids: what the decoder reads, only for encoder–decoder models; segments: 0 or 1 for each token of a pair.
+        target_ids: what the decoder reads, only for encoder–decoder models; segments: 0 or 1 for each token of a pair;
+        facts, target_facts: which tokens are special or punctuation, None for unknown.
         """
 
     def compare_whole_pass(

@@ -1,0 +1,119 @@
+"""How alike heads are: the numbers are the engine's, many requests compute once, little is kept."""
+
+from __future__ import annotations
+
+import io
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from starlette.testclient import TestClient
+
+from app.services import similarity as service
+from app.services.similarity import SimilarityService
+from models import similarity as engine
+from tests.api.conftest import SEQ2SEQ, make_run, settle
+from tests.api.test_weights import capture_of
+
+LAYERS, HEADS = 4, 3
+
+
+def address(run: dict[str, Any]) -> str:
+    """Where the run's comparison of heads is."""
+    return f"/api/runs/{run['id']}/similarity"
+
+
+def test_the_answer_is_the_engines(client: TestClient, run: dict[str, Any]) -> None:
+    capture = capture_of(client, run)
+    expected = engine.similarity(capture, capture.sites[0])
+    answer = client.get(address(run)).json()
+    assert answer["site"] == "decoder.self"
+    assert answer["rows"] == [1, 2, 3, 4, 5]
+    assert answer["order"] == expected.order
+    assert sorted(answer["order"]) == list(range(LAYERS * HEADS))
+    assert answer["positions"] == expected.positions.tolist()
+    assert answer["duplicates"] == [list(pair) for pair in expected.duplicates]
+    assert answer["duplicates_in_all"] == expected.duplicates_in_all
+
+
+def test_distances_come_as_an_array(client: TestClient, run: dict[str, Any]) -> None:
+    capture = capture_of(client, run)
+    answer = client.get(address(run), params={"format": "npy"})
+    assert answer.headers["content-type"] == "application/x-npy"
+    distances = np.load(io.BytesIO(answer.content), allow_pickle=False)
+    assert (distances.dtype, distances.shape) == (np.float32, (LAYERS * HEADS, LAYERS * HEADS))
+    weights = torch.cat([capture.weights("decoder.self", layer, (0, HEADS), (0, 6), (0, 6)) for layer in range(LAYERS)])
+    roots = weights[:, 1:].double().sqrt()
+    dense = 1 - (roots[3] * roots[7]).sum(-1).mean()  # heads (1, 0) and (2, 1)
+    assert distances[3, 7] ** 2 == pytest.approx(float(dense), abs=2e-6)  # float32 against float64
+
+
+def test_an_answer_is_kept_by_its_tag(client: TestClient, run: dict[str, Any]) -> None:
+    first = client.get(address(run))
+    assert first.headers["cache-control"] == "private, no-cache"
+    tag = {"If-None-Match": first.headers["etag"]}
+    assert client.get(address(run), headers=tag).status_code == 304
+    assert client.get(address(run), params={"format": "npy"}, headers=tag).status_code == 200
+
+
+def test_a_site_must_be_one_of_the_runs(client: TestClient, run: dict[str, Any]) -> None:
+    many = make_run(client, "one two three four", model=SEQ2SEQ, target_text="uno dos tres")
+    settle(client, many)
+    for site in ("encoder.self", "decoder.self", "decoder.cross"):
+        assert client.get(address(many), params={"site": site}).json()["site"] == site
+    assert client.get(address(many)).json()["error"]["details"]["fields"].keys() == {"site"}
+    refused = client.get(address(run), params={"site": "encoder.self"})
+    assert (refused.status_code, refused.json()["error"]["details"]["valid"]) == (422, "one of decoder.self")
+    assert client.get(address({"id": "0" * 32})).status_code == 404
+
+
+def test_many_requests_at_once_compute_once(
+    client: TestClient, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, all_here = [], threading.Barrier(4)
+    compute = engine.similarity
+
+    def counted(*given: Any) -> engine.Similarity:
+        calls.append(given)
+        return compute(*given)
+
+    monkeypatch.setattr(engine, "similarity", counted)
+    service_of: SimilarityService = client.app.state.services.similarity  # type: ignore[attr-defined]
+    stored = client.app.state.services.runs.read(run["id"])  # type: ignore[attr-defined]
+    found: list[engine.Similarity] = []
+
+    def ask() -> None:
+        all_here.wait(10)
+        found.append(service_of.read(stored, "decoder.self"))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert (len(calls), len(found)) == (1, 4)
+    assert all(one is found[0] for one in found)
+
+
+def test_a_failure_is_told_and_not_kept(
+    client: TestClient, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = client.app.state.services.runs.read(run["id"])  # type: ignore[attr-defined]
+    of = SimilarityService()
+    with monkeypatch.context() as planted:
+        planted.setattr(engine, "similarity", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            of.read(stored, "decoder.self")
+    assert of.read(stored, "decoder.self").order
+
+
+def test_only_the_last_few_are_kept(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "KEPT", 2)
+    of = SimilarityService()
+    runs = [make_run(client, f"the cat saw {word}") for word in ("one", "two", "three")]
+    stored = [client.app.state.services.runs.read(made["id"]) for made in runs]  # type: ignore[attr-defined]
+    found = [of.read(one, "decoder.self") for one in stored]
+    assert of.read(stored[2], "decoder.self") is found[2]
+    assert of.read(stored[0], "decoder.self") is not found[0]
