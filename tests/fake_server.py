@@ -22,11 +22,15 @@ def main() -> None:
     parser.add_argument("--load", type=float, default=0.0, help="seconds that loading the model takes")
     parser.add_argument("--fail-at", type=int, default=None, help="layer whose pass fails")
     parser.add_argument("--max-tokens", type=int, default=8192)
+    parser.add_argument("--layers", type=int, default=30, help="of the first model")
+    parser.add_argument("--heads", type=int, default=9, help="of each layer of the first model")
     parser.add_argument("--data-dir", type=Path, default=None, help="a new temporary folder if left out")
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     data_dir = given.data_dir or Path(tempfile.mkdtemp(prefix="everyhead-fake-"))
-    model = FakeModel(delay_s=given.delay, fail_at=given.fail_at, max_tokens=given.max_tokens)
+    model = FakeModel(
+        given.layers, given.heads, delay_s=given.delay, fail_at=given.fail_at, max_tokens=given.max_tokens
+    )
     app = create_app(
         Settings(data_dir=data_dir, default_model="fake-30x9"),
         catalogue=FakeModels(model, load_s=given.load),

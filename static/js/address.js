@@ -18,10 +18,10 @@ function readIndex(text) {
 const oneOf = (text, choices) => (choices.includes(text) ? text : choices[0]);
 
 /**
- * `#run=…&site=…` for a run and a view; what has its usual value is left out.
- * `withText` adds {text, pair, target, model, implementation, special, truncate}.
+ * `#run=…&site=…` for a run and a view; what has its usual value is left out. `finder` are the fields of what the heads'
+ * column shows. `withText` adds {text, pair, target, model, implementation, special, truncate}.
  */
-export function formatAddress(runId, view, withText = null) {
+export function formatAddress(runId, view, finder = {}, withText = null) {
   if (!runId) return '';
   const fields = {
     run: runId,
@@ -34,6 +34,7 @@ export function formatAddress(runId, view, withText = null) {
     cols: spanText(view.cols),
     pool: view.pool === 'max' ? null : view.pool,
     scale: view.scale === 'sqrt' ? null : view.scale,
+    ...finder,
     model: withText?.model,
     special: withText?.special === false ? 0 : null,
     truncate: CUTS.includes(withText?.truncate) ? withText.truncate : null,

@@ -65,8 +65,17 @@ export const startDownload = (id) => ask(`/api/models/${encodeURIComponent(id)}/
 export const startRun = (request, signal) =>
   json('/api/runs', { method: 'POST', body: request, signal, headers: { Prefer: 'respond-async' } });
 
-export const getHeads = async (id, site, signal) =>
-  (await json(at(id, `/heads?${query({ site })}`), { signal })).heads;
+/** Every head's figures, with the bins of the distances: {heads, bins, …}. */
+export const getHeads = (id, site, signal) => json(at(id, `/heads?${query({ site })}`), { signal });
+export const getLayers = (id, site, signal) => json(at(id, `/layers?${query({ site })}`), { signal });
+
+/** How alike heads are: the answer with the order, places and pairs, and all distances as {shape, data: Float32Array}. */
+export async function getSimilarity(id, site, signal) {
+  const path = (format) => at(id, `/similarity?${query({ site, format })}`);
+  const answer = await json(path('json'), { signal });
+  const matrix = await ask(path('npy'), { signal, headers: { Accept: '*/*' } });
+  return { answer, distances: parseNpy(await matrix.arrayBuffer()) };
+}
 
 /** The plain text of one of the examples. */
 export const getExample = async (url) => (await ask(url, { headers: { Accept: 'text/plain' } })).text();

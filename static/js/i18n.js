@@ -32,6 +32,12 @@ export function shareText(share) {
   return share >= 0.1 || share === 0 ? String(Number(share.toFixed(2))) : share.toPrecision(2);
 }
 
+/** A figure with so many digits after the point, so that a column of them lines up: 0.520, −0.013. */
+export function fixedText(value, digits) {
+  const text = Math.abs(value).toFixed(digits);
+  return value < 0 && Number(text) !== 0 ? `−${text}` : text;
+}
+
 /** A measured figure in few characters: 2.4e-7, 30, float32. */
 export function figure(value) {
   if (value === null || value === undefined) return '';

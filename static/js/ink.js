@@ -7,7 +7,7 @@ export function readInk() {
   const style = getComputedStyle(document.documentElement);
   const value = (name) => style.getPropertyValue(name).trim();
   return {
-    strong: value('--ink'), quiet: value('--ink-2'), faint: value('--ink-3'), bar: value('--bar'),
+    strong: value('--ink'), quiet: value('--ink-2'), faint: value('--ink-3'), paper: value('--paper'), panel: value('--panel'), line: value('--line'), bar: value('--bar'),
     hatch: channels(value('--hatch-rgb')), ground: channels(value('--hatch-ground-rgb')),
     font: getComputedStyle(document.body).fontFamily,
   };

@@ -4,6 +4,7 @@ import { getMessages } from './api.js';
 import { controlAddress } from './controllers/address.js';
 import { controlCount } from './controllers/count.js';
 import { controlDraft } from './controllers/draft.js';
+import { controlFinder } from './controllers/finder.js';
 import { controlFirst } from './controllers/first.js';
 import { controlKeyboard } from './controllers/keyboard.js';
 import { controlLines } from './controllers/lines.js';
@@ -18,6 +19,7 @@ import { createStore } from './store.js';
 import { mountBar } from './views/bar.js';
 import { mountCompose } from './views/compose.js';
 import { exampleFor, mountFields } from './views/fields.js';
+import { mountFinderBar } from './views/finder-bar.js';
 import { mountHeadTools } from './views/head-tools.js';
 import { mountHelp } from './views/help.js';
 import { mountLegend } from './views/legend.js';
@@ -28,11 +30,14 @@ import { mountOverviewState } from './views/overview-state.js';
 import { mountReadout } from './views/readout.js';
 import { mountSites } from './views/sites.js';
 import { mountStrip } from './views/strip.js';
+import { mountTable } from './views/table.js';
+import { mountTabs } from './views/tabs.js';
 import { mountTopWeights } from './views/top-weights.js';
 import { mountTrust } from './views/trust.js';
 
 const VIEWS = [
   mountBar, mountCompose, mountFields, mountModels, mountSites, mountStrip, mountTrust, mountOverview, mountOverviewState,
+  mountTabs, mountFinderBar, mountTable,
   mountHeadTools, mountLegend, mountMap, mountReadout, mountTopWeights, mountHelp,
 ];
 
@@ -40,6 +45,7 @@ const page = document.documentElement;
 setMessages(await getMessages(page.dataset.messages), page.lang);
 const store = createStore();
 controlView(store);
+controlFinder(store);
 controlRuns(store);
 for (const mount of VIEWS) mount(document, store);
 controlDraft(store);

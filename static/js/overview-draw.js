@@ -1,65 +1,8 @@
-/** Paints the overview's canvas: thumbnails from bytes, numbers and reach bars. Knows geometry and colours, no state. */
+/** Paints the overview's canvas: thumbnails, numbers and reach bars; or thumbnails in order of a score. Knows geometry, no state. */
 
-import { maskedCell } from './masks.js';
-import { byteTable } from './ramp.js';
+import { ranksBetween, spotOf } from './overview-rank.js';
 
-/** For each pixel along one side of a thumbnail, the half-open range of cells it stands for. */
-function ranges(pixels, cells) {
-  return Array.from({ length: pixels }, (_, pixel) => {
-    const from = Math.floor((pixel * cells) / pixels);
-    return [from, Math.max(from + 1, Math.ceil(((pixel + 1) * cells) / pixels))];
-  });
-}
-
-/** The byte of a block of cells: its largest, or for mean pooling the mean of the weights; -1 when all are masked. */
-function reduceBlock(cells, start, columns, [top, bottom], [left, right], hidden, mean) {
-  let largest = -1;
-  let sum = 0;
-  let visible = 0;
-  for (let row = top; row < bottom; row += 1) {
-    for (let col = left; col < right; col += 1) {
-      if (hidden[row * columns + col]) continue;
-      const byte = cells[start + row * columns + col];
-      if (byte > largest) largest = byte;
-      sum += byte * byte;
-      visible += 1;
-    }
-  }
-  return mean && visible ? Math.round(Math.sqrt(sum / visible)) : largest;
-}
-
-function hiddenCells(mask, site, rows, columns) {
-  const masked = maskedCell(mask, site);
-  return Uint8Array.from({ length: rows * columns }, (_, at) => Number(masked(Math.floor(at / columns), at % columns)));
-}
-
-/** Paints all thumbnails into `image` (RGBA). `hatch` and `ground` are [r, g, b] for masked cells. */
-function paintThumbnails(image, { shape, cells }, site, layout, ratio, { table, hatch, ground, mean }) {
-  const [layers, heads, rows, columns] = shape;
-  const high = Math.round(layout.thumb.height * ratio);
-  const wide = Math.round(layout.thumb.width * ratio);
-  const down = ranges(high, rows);
-  const across = ranges(wide, columns);
-  for (let layer = 0; layer < layers; layer += 1) {
-    const hidden = hiddenCells(site.masks[layer], site, rows, columns);
-    const y0 = Math.round((layout.top + layer * layout.pitch.y) * ratio);
-    for (let head = 0; head < heads; head += 1) {
-      const x0 = Math.round((layout.left + head * layout.pitch.x) * ratio);
-      const start = (layer * heads + head) * rows * columns;
-      for (let y = 0; y < high; y += 1) {
-        for (let x = 0; x < wide; x += 1) {
-          const byte = reduceBlock(cells, start, columns, down[y], across[x], hidden, mean);
-          const colour = byte >= 0 ? table[byte] : (x + y) % 4 === 0 ? hatch : ground;
-          const at = ((y0 + y) * image.width + x0 + x) * 4;
-          image.data[at] = colour[0];
-          image.data[at + 1] = colour[1];
-          image.data[at + 2] = colour[2];
-          image.data[at + 3] = 255;
-        }
-      }
-    }
-  }
-}
+const FAINT = 0.8; // how far heads that the filter leaves out go back into the page
 
 function paintNumbers(context, layout, ink) {
   context.fillStyle = ink.quiet;
@@ -91,18 +34,52 @@ function paintReach(context, layout, reach, ink) {
   });
 }
 
-/** Draws everything at the screen's own resolution. */
-export function drawOverview(canvas, overview, site, layout, reach, { scheme, scale, ink, ratio }) {
-  canvas.width = Math.ceil(layout.width * ratio);
-  canvas.height = Math.ceil(layout.height * ratio);
-  canvas.style.width = `${layout.width}px`;
-  canvas.style.height = `${layout.height}px`;
-  const context = canvas.getContext('2d');
-  const image = context.createImageData(canvas.width, canvas.height);
-  const table = byteTable(scheme, scale);
-  paintThumbnails(image, overview, site, layout, ratio, { table, hatch: ink.hatch, ground: ink.ground, mean: overview.pool === 'mean' });
-  context.putImageData(image, 0, 0);
+function prepare(canvas, width, height, ratio) {
+  canvas.width = Math.ceil(width * ratio);
+  canvas.height = Math.ceil(height * ratio);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  return canvas.getContext('2d');
+}
+
+/** Draws layers down and heads across at the screen's own resolution. `dimmed(layer, head)` says which heads go back. */
+export function drawOverview(canvas, thumbnail, layout, reach, { ink, ratio }, dimmed) {
+  const context = prepare(canvas, layout.width, layout.height, ratio);
+  const spot = (layer, head) => [layout.left + head * layout.pitch.x, layout.top + layer * layout.pitch.y];
+  const every = (paint) => {
+    for (let layer = 0; layer < layout.layers; layer += 1) for (let head = 0; head < layout.heads; head += 1) paint(layer, head);
+  };
+  every((layer, head) => context.putImageData(thumbnail(layer, head), ...spot(layer, head).map((place) => Math.round(place * ratio))));
   context.scale(ratio, ratio);
+  context.fillStyle = ink.paper;
+  context.globalAlpha = FAINT;
+  every((layer, head) => dimmed(layer, head) && context.fillRect(...spot(layer, head), layout.thumb.width + 0.5, layout.thumb.height + 0.5));
+  context.globalAlpha = 1;
   paintNumbers(context, layout, ink);
   if (reach) paintReach(context, layout, reach, ink);
+}
+
+/** Draws the part of a ranked layout that is seen from `top` on, `height` high. `label(rank)` is {place, figure}. */
+export function drawRanked(canvas, thumbnail, layout, [top, height], { ink, ratio }, label) {
+  const context = prepare(canvas, layout.width, height, ratio);
+  const [from, to] = ranksBetween(layout, top, top + height);
+  for (let rank = from; rank < to; rank += 1) {
+    const { x, y } = spotOf(layout, rank);
+    const { layer, head } = layout.order[rank];
+    context.putImageData(thumbnail(layer, head), Math.round(x * ratio), Math.round((y - top) * ratio));
+  }
+  context.scale(ratio, ratio);
+  context.textBaseline = 'middle';
+  for (let rank = from; rank < to; rank += 1) {
+    const { x, y } = spotOf(layout, rank);
+    const { place, figure } = label(rank);
+    const middle = y - top + layout.thumb.height + 7;
+    context.font = `10px ${ink.font}`;
+    context.fillStyle = ink.strong;
+    context.textAlign = 'left';
+    context.fillText(place, x, middle);
+    context.fillStyle = ink.quiet;
+    context.textAlign = 'right';
+    context.fillText(figure, x + layout.thumb.width, middle);
+  }
 }

@@ -38,16 +38,17 @@ function toSrgb(lightness, chroma, hue) {
   });
 }
 
-function build({ from, to, hue }) {
-  return Array.from({ length: STEPS }, (_, step) => {
-    const t = step / (STEPS - 1);
+/** A ramp of [r, g, b] between two ends, each [lightness, chroma], with even steps of lightness; `peak` is the chroma in its middle. */
+export function makeRamp({ from, to, hue }, peak, steps) {
+  return Array.from({ length: steps }, (_, step) => {
+    const t = step / (steps - 1);
     const ends = from[1] + (to[1] - from[1]) * t;
-    const chroma = ends + (PEAK_CHROMA - ends) * Math.sin(Math.PI * t) ** 0.8;
+    const chroma = ends + (peak - ends) * Math.sin(Math.PI * t) ** 0.8;
     return toSrgb(from[0] + (to[0] - from[0]) * t, chroma, hue[0] + (hue[1] - hue[0]) * t);
   });
 }
 
-const RAMPS = { light: build(ENDS.light), dark: build(ENDS.dark) };
+const RAMPS = { light: makeRamp(ENDS.light, PEAK_CHROMA, STEPS), dark: makeRamp(ENDS.dark, PEAK_CHROMA, STEPS) };
 
 /** The 256 [r, g, b] of a scheme ('light' or 'dark'), evenly spaced on the scale. */
 export const rampOf = (scheme) => RAMPS[scheme];

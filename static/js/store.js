@@ -3,6 +3,8 @@
  * controllers answer intentions. It knows neither what a state means nor who listens.
  */
 
+import { FINDER } from './finder.js';
+
 /** No run. `text`, `pair` and `target` are what it was asked for; `text` is null while that is not known. */
 export const NO_RUN = Object.freeze({
   phase: 'empty', id: null, summary: null, progress: null, error: null, text: null, pair: '', target: '',
@@ -22,7 +24,11 @@ export const INITIAL = Object.freeze({
   count: { status: 'idle', count: null, limit: null, over: false, error: null },
   run: NO_RUN,
   overview: { status: 'none', pool: null, shape: null, cells: null, error: null },
-  heads: { status: 'none', list: [] },
+  heads: { status: 'none', list: [], bins: [] },
+  finder: FINDER,
+  grid: null,
+  layers: { status: 'none', key: null, answer: null, error: null },
+  similarity: { status: 'none', key: null, answer: null, distances: null, error: null },
   view: { site: null, layer: 0, head: 0, token: null, dir: 'row', rows: null, cols: null, pool: 'max', scale: 'sqrt' },
   preview: null,
   map: { status: 'none', key: null, window: null, error: null },

@@ -4,6 +4,7 @@
  */
 
 import { clampView, fitsLink, formatAddress, parseAddress } from '../address.js';
+import { finderFields, readFinder } from '../finder-address.js';
 import { inputsOfRun } from '../inputs.js';
 
 /** Reads the address once, then follows both sides. */
@@ -14,6 +15,7 @@ export function controlAddress(store) {
     if (location.hash === written && store.state.run.id !== null) return;
     written = location.hash;
     const address = parseAddress(location.hash);
+    if (address.run !== null) store.set({ finder: readFinder(location.hash) });
     if (address.text !== null) {
       const { text, pair, target, implementation, truncate } = address;
       store.set({ text, pair, target, implementation, truncate, addSpecial: address.special });
@@ -31,9 +33,9 @@ export function controlAddress(store) {
   }
 
   function write(state) {
-    const { run, view } = state;
+    const { run, view, finder } = state;
     if (run.phase !== 'done' && run.phase !== 'active') return;
-    const fragment = formatAddress(run.id, view);
+    const fragment = formatAddress(run.id, view, finderFields(finder));
     if (fragment === location.hash) return;
     const same = parseAddress(location.hash).run === run.id;
     written = fragment;
@@ -42,12 +44,12 @@ export function controlAddress(store) {
   }
 
   store.on('copy-link', async ({ withText }) => {
-    const { run, view } = store.state;
+    const { run, view, finder } = store.state;
     const inputs = inputsOfRun(store.state);
     const { add_special_tokens: special, truncate } = run.summary.options;
     const { id: model, implementation } = run.summary.model;
     const extra = withText && fitsLink(inputs) ? { ...inputs, model, implementation, special, truncate } : null;
-    const link = `${location.origin}${location.pathname}${formatAddress(run.id, view, extra)}`;
+    const link = `${location.origin}${location.pathname}${formatAddress(run.id, view, finderFields(finder), extra)}`;
     try {
       await navigator.clipboard.writeText(link);
       store.set({ notice: { key: extra ? 'link.copied_text' : 'link.copied' } });
@@ -57,7 +59,7 @@ export function controlAddress(store) {
   });
 
   read();
-  store.subscribe(['run', 'view'], write);
+  store.subscribe(['run', 'view', 'finder'], write);
   addEventListener('hashchange', read);
   addEventListener('popstate', read);
 }

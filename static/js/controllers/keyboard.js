@@ -1,5 +1,6 @@
 /** The page's keys: arrows walk heads, Enter pins, Escape lets go, [ and ] change layer, s the site, / goes to the text, ? lists keys. */
 
+import { isRanked, surveyOf } from '../finder.js';
 import { finished, shownHead, siteOf } from '../select.js';
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
@@ -8,7 +9,26 @@ const OWN_KEYS = 'input, select, textarea, [contenteditable], dialog, [data-own-
 const clamp = (value, count) => Math.min(count - 1, Math.max(0, value));
 const asNumber = (index) => (Number.isInteger(index) ? index : 0);
 
+/** How many heads lie side by side where they are in order of a score; null where layers lie down and heads across. */
+function columnsOf({ finder, grid }) {
+  if (finder.tab === 'table') return 1;
+  return finder.tab === 'pictures' && isRanked(finder) ? grid?.columns ?? 1 : null;
+}
+
+function walkRanked(store, down, across, columns) {
+  const { list, order } = surveyOf(store.state);
+  const { layer, head } = shownHead(store.state);
+  const rank = order.findIndex((at) => list[at].layer === layer && list[at].head === head);
+  const next = list[order[rank < 0 ? 0 : clamp(rank + down * columns + across, order.length)]];
+  if (next) store.emit('preview', next);
+}
+
 function walk(store, [down, across]) {
+  const columns = columnsOf(store.state);
+  if (columns !== null) {
+    walkRanked(store, down, columns === 1 ? 0 : across, columns);
+    return;
+  }
   const site = siteOf(store.state);
   const { layer, head } = shownHead(store.state);
   store.emit('preview', {

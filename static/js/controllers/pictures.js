@@ -25,12 +25,12 @@ export function controlPictures(store) {
   }
 
   async function loadHeads(id, site) {
-    store.set({ heads: { status: 'loading', list: [] } });
+    store.set({ heads: { status: 'loading', list: [], bins: [] } });
     try {
-      const list = await api.getHeads(id, site);
-      if (scored === `${id}|${site}`) store.set({ heads: { status: 'ready', list } });
+      const { heads: list, bins = [] } = await api.getHeads(id, site);
+      if (scored === `${id}|${site}`) store.set({ heads: { status: 'ready', list, bins } });
     } catch {
-      if (scored === `${id}|${site}`) store.set({ heads: { status: 'error', list: [] } });
+      if (scored === `${id}|${site}`) store.set({ heads: { status: 'error', list: [], bins: [] } });
     }
   }
 
@@ -38,7 +38,7 @@ export function controlPictures(store) {
     fetching.abort();
     shown = null;
     scored = null;
-    store.set({ overview: NO_OVERVIEW, heads: { status: 'none', list: [] } });
+    store.set({ overview: NO_OVERVIEW, heads: { status: 'none', list: [], bins: [] } });
   }
 
   store.subscribe(['run', 'view'], (state) => {

@@ -1,35 +1,34 @@
 /**
- * All heads at once on one canvas: layers down, heads across, one colour scale; the reach of each layer beside them.
- * Listens to overview, heads, run, view, preview, scheme; emits preview, head, show-head.
+ * All heads at once on one canvas: layers down, heads across, one colour scale, the reach of each layer beside them; or in
+ * order of a score. Listens to overview, heads, finder, run, view, preview, scheme; emits preview, head, show-head.
  */
 
 import { perFrame, ref } from '../dom.js';
+import { isRanked, surveyOf } from '../finder.js';
 import { t, whole } from '../i18n.js';
 import { readInk } from '../ink.js';
-import { drawOverview } from '../overview-draw.js';
-import { aspectOf, boxOf, headAt, layoutOverview, narrowHeight, reachAt, wishedWidth } from '../overview-layout.js';
+import { drawOverview, drawRanked } from '../overview-draw.js';
+import { boxOf, headAt, reachAt } from '../overview-layout.js';
+import { layoutRanked, rankedAt, rankedBox } from '../overview-rank.js';
 import { finished, siteOf } from '../select.js';
-
-const WIDE = matchMedia('(min-width: 1100px)');
-const TWO_COLUMNS = matchMedia('(min-width: 600px)');
-const SHARE = { tall: 0.34, short: 0.37, narrow: 0.5 }; // of the page's width that the overview may take
-const STEADY = { reach: true, aspect: 1 };
-const SHORT = 0.45; // of the screen's height: thumbnails that fill less leave the room under them to the text
+import { figureText } from '../table-columns.js';
+import { thumbnails } from '../thumbnails.js';
+import { arrange, rankedRoom } from './overview-room.js';
 
 /** Mean distance and its value under uniform attention, averaged over the heads of each layer; null without any. */
 function reachOf(list, layers) {
   const reach = Array.from({ length: layers }, (_, layer) => {
-    const known = list.filter((head) => head.layer === layer && head.distance?.mean !== null && head.distance !== null);
+    const known = list.filter((head) => head.layer === layer && Number.isFinite(head.distance?.mean));
     const average = (name) => known.reduce((sum, { distance }) => sum + distance[name], 0) / known.length;
     return known.length ? { mean: average('mean'), uniform: average('uniform') } : { mean: null, uniform: null };
   });
   return reach.some(({ mean }) => mean !== null) ? reach : null;
 }
 
-function showBox(node, layout, head) {
-  node.hidden = !head;
-  if (!head) return;
-  const { x, y, width, height } = boxOf(layout, head);
+function showBox(node, box) {
+  node.hidden = !box;
+  if (!box) return;
+  const { x, y, width, height } = box;
   node.style.transform = `translate(${x}px, ${y}px)`;
   node.style.width = `${width}px`;
   node.style.height = `${height}px`;
@@ -43,54 +42,75 @@ function reachText(layer, { mean, uniform }) {
 /** Mounts the overview. */
 export function mountOverview(root, store) {
   const heads = ref(root, 'heads');
+  const room = ref(root, 'heads-room');
   const canvas = ref(root, 'canvas');
   const section = heads.closest('section');
   let layout = null;
   let reach = null;
+  let kept = { keys: [], thumbnail: null };
 
-  /** `steady`: the same width with or without reach, so that changing the site moves nothing sideways. */
-  function arrange(site, reach, steady) {
-    const room = { layers: site.n_layers, heads: site.n_heads, reach: reach !== null, aspect: aspectOf(site.query_len, site.key_len) };
-    const padding = section.clientWidth - heads.clientWidth;
-    const most = innerWidth * (WIDE.matches ? SHARE.tall : SHARE.narrow) - padding;
-    const short = TWO_COLUMNS.matches && layoutOverview({ ...room, width: most, height: innerHeight }).height < innerHeight * SHORT;
-    section.parentElement.classList.toggle('is-short', short);
-    const height = WIDE.matches && !short ? heads.clientHeight : narrowHeight(site.n_layers, innerHeight);
-    if (!TWO_COLUMNS.matches) return layoutOverview({ ...room, width: heads.clientWidth, height });
-    const share = WIDE.matches ? (short ? SHARE.short : SHARE.tall) : SHARE.narrow;
-    const width = Math.min(wishedWidth({ ...room, height, ...(steady ? STEADY : {}) }) + padding, innerWidth * share);
-    document.documentElement.style.setProperty('--overview-width', `${Math.ceil(width)}px`);
-    return layoutOverview({ ...room, width: Math.max(width, WIDE.matches ? section.clientWidth : 0) - padding, height });
+  /** The painter of thumbnails, kept while nothing that they show changes. */
+  function painter(state, site, size, look) {
+    const keys = [state.overview.cells, site, size.width, size.height, look.scheme, look.scale, look.ratio];
+    if (!keys.every((key, at) => key === kept.keys[at])) kept = { keys, thumbnail: thumbnails(state.overview, site, size, look) };
+    return kept.thumbnail;
   }
 
   function draw(state) {
     const site = siteOf(state);
     const ready = finished(state) && state.overview.cells && site;
+    const ranked = ready && isRanked(state.finder) && state.heads.status === 'ready';
     heads.hidden = !ready;
-    ref(root, 'overview-foot').textContent = ready ? footText(site, state.overview.pool) : '';
-    ref(root, 'overview-title').textContent = ready
-      ? t('overview.all', { n: whole(site.n_layers * site.n_heads) }) : t('overview.label');
-    reach = ready ? reachOf(state.heads.list, site.n_layers) : null;
-    ref(root, 'reach-title').hidden = !reach;
-    if (!ready) {
+    heads.classList.toggle('is-ranked', Boolean(ranked));
+    ref(root, 'overview-foot').textContent = ready && state.finder.tab === 'pictures' ? footText(site, state.overview.pool) : '';
+    reach = ready && !ranked ? reachOf(state.heads.list, site.n_layers) : null;
+    ref(root, 'reach-title').hidden = !reach || state.finder.tab !== 'pictures';
+    if (ready && !state.plotlyWanted) requestAnimationFrame(() => store.set({ plotlyWanted: true }));
+    if (!ready || state.finder.tab !== 'pictures') {
       layout = null;
       return;
     }
-    layout = arrange(site, reach, state.run.summary.sites.length > 1);
     const look = { scheme: state.scheme, scale: state.view.scale, ink: readInk(), ratio: devicePixelRatio };
-    drawOverview(canvas, state.overview, site, layout, reach, look);
+    if (ranked) drawInOrder(state, site, look);
+    else drawLayers(state, site, look);
     mark(state);
-    if (!state.plotlyWanted) requestAnimationFrame(() => store.set({ plotlyWanted: true }));
+  }
+
+  function drawLayers(state, site, look) {
+    layout = arrange({ section, heads, site, reach: reach !== null, steady: state.run.summary.sites.length > 1 });
+    room.style.height = '';
+    const { list, matches } = surveyOf(state);
+    const out = new Set(list.filter((_, at) => !matches[at]).map(({ layer, head }) => layer * site.n_heads + head));
+    drawOverview(canvas, painter(state, site, layout.thumb, look), layout, reach, look, (layer, head) => out.has(layer * site.n_heads + head));
+  }
+
+  function drawInOrder(state, site, look) {
+    const { list, order, figures } = surveyOf(state);
+    arrange({ section, heads, site, reach: true, steady: true }); // sets the width of the column
+    const { width, height, aspect } = rankedRoom({ heads, site });
+    layout = layoutRanked({ order: order.map((at) => list[at]), width, aspect });
+    room.style.height = `${layout.height}px`;
+    if (store.state.grid?.columns !== layout.columns) store.set({ grid: { columns: layout.columns } });
+    const top = Math.max(0, Math.min(heads.scrollTop, layout.height - height));
+    const label = (rank) => {
+      const { layer, head } = layout.order[rank];
+      const figure = figures[order[rank]];
+      const shown = figure ? figureText(state.finder.score, figure.corrected ?? figure.value) : '–';
+      return { place: `${layer}·${head}`, figure: layout.thumb.width < 64 ? shown.replace(/(\.\d\d)\d$/, '$1') : shown };
+    };
+    drawRanked(canvas, painter(state, site, layout.thumb, look), layout, [top, Math.min(height, layout.height)], look, label);
   }
 
   function mark({ view, preview }) {
     if (!layout) return;
-    showBox(ref(root, 'chosen'), layout, view);
-    showBox(ref(root, 'previewed'), layout, preview);
+    const box = (head) => head && (layout.order ? rankedBox(layout, head) : boxOf(layout, head));
+    showBox(ref(root, 'chosen'), box(view));
+    showBox(ref(root, 'previewed'), box(preview));
+    if (layout.order && preview && !heads.matches(':hover')) ref(root, 'previewed').scrollIntoView({ block: 'nearest' });
   }
 
-  const at = (event, find = headAt) => {
-    const box = canvas.getBoundingClientRect();
+  const at = (event, find = layout?.order ? rankedAt : headAt) => {
+    const box = room.getBoundingClientRect();
     return layout && find(layout, event.clientX - box.left, event.clientY - box.top);
   };
   canvas.addEventListener('pointermove', (event) => {
@@ -103,11 +123,12 @@ export function mountOverview(root, store) {
   canvas.addEventListener('click', (event) => {
     const head = at(event);
     if (!head) return;
-    store.emit('head', head);
+    store.emit('head', { layer: head.layer, head: head.head });
     store.emit('show-head');
   });
   const redraw = perFrame(() => draw(store.state));
-  store.subscribe(['overview', 'heads', 'scheme'], redraw);
+  heads.addEventListener('scroll', () => layout?.order && redraw());
+  store.subscribe(['overview', 'heads', 'pairs', 'finder', 'scheme'], redraw);
   store.subscribe(['run'], (state, before) => before.run?.id !== state.run.id || state.run.phase !== before.run?.phase ? redraw() : null);
   store.subscribe(['view'], (state, before) => before.view?.scale !== state.view.scale && redraw());
   store.subscribe(['view', 'preview'], mark);

@@ -1,0 +1,132 @@
+/** Which heads are shown, in which order and by which score. Pure: it reads the state and gives lists; it draws nothing. */
+
+import { maskOf, siteOf } from './select.js';
+
+export const TABS = ['pictures', 'table'];
+/** Scores that are shares of a row's weight, with chance and corrected. */
+export const SHARES = ['previous', 'self', 'next', 'duplicate', 'induction', 'punctuation', 'local', 'first', 'special'];
+/** Figures of other kinds. */
+export const MEASURES = ['entropy', 'distance', 'concentration'];
+export const ROLES = ['previous', 'self', 'next', 'duplicate', 'induction', 'punctuation', 'local', 'uniform', 'mixed', 'sink'];
+export const FILTERS = [...ROLES, 'untested', 'sinks'];
+export const COLUMNS = ['place', 'role', 'value', 'chance', 'corrected', 'rows'];
+export const VIEWS = ['map', 'points', 'list'];
+
+/** What the finder shows before anybody asks for something else. `best` is the score that a head's role comes from. */
+export const FINDER = Object.freeze({
+  tab: 'pictures', score: 'best', column: 'place', down: false, role: null, layers: null, threshold: 0.3, version: 'all',
+  x: 'previous', y: 'induction', colour: 'layer', view: 'map',
+});
+
+/** The scores to choose from; `pairs` only where links are marked. */
+export const scoresOf = (state) => ['best', ...(pairsOf(state) ? ['pairs'] : []), ...SHARES, ...MEASURES];
+
+/** Each head's figures on the marked links by layer · heads + head; null while nothing is marked. */
+const pairsOf = (state) => (state.pairs?.heads?.length ? state.pairs.heads : null);
+
+/** A head's role at a threshold: {name, strong, sinks, …}. `name` is null where the text cannot show one. */
+export function roleOf(entry, threshold) {
+  const role = entry?.role;
+  if (!role) return { name: null, strong: false, best: null, corrected: null, otherwise: null, of: 'all', sinks: [], untested: [] };
+  const strong = role.best !== null && role.corrected >= threshold;
+  const { best, corrected, otherwise, of = 'all', sinks = [], untested = [] } = role;
+  return { name: strong ? best : otherwise, strong, best, corrected, otherwise, of, sinks, untested };
+}
+
+/** The figures of one version of a head: of all weights, or of those that remain without the first token or all special ones. */
+export const versionOf = (entry, version) => (version === 'all' ? entry : entry.without?.[version] ?? null);
+
+const MEASURED = {
+  entropy: (figures) => ({ value: figures.normalised, chance: null }),
+  distance: (figures) => ({ value: figures.mean, chance: figures.uniform }),
+  concentration: (figures) => ({ value: figures.share, chance: figures.chance }),
+};
+
+/** One figure of a head as {value, chance, corrected, rows}; null where this text cannot show it. */
+export function figureOf(entry, name, version = 'all') {
+  if (name === 'best') return entry.role?.best ? figureOf(entry, entry.role.best, entry.role.of ?? 'all') : null;
+  const figures = versionOf(entry, version);
+  if (name in MEASURED) {
+    const found = figures?.[name];
+    if (!found || !Number.isFinite(MEASURED[name](found).value)) return null;
+    return { corrected: null, rows: found.rows ?? null, ...MEASURED[name](found) };
+  }
+  const found = figures?.scores?.[name];
+  return found ? { value: found.score, chance: found.chance, corrected: found.corrected, rows: found.rows } : null;
+}
+
+function markedFigure(entry) {
+  return entry ? { value: entry.mean, chance: entry.chance, corrected: entry.corrected, rows: null } : null;
+}
+
+/** Which sentence says why a head has no such figure. */
+export function missingReason(state, name) {
+  const site = siteOf(state);
+  const positional = ['previous', 'self', 'next', 'local', 'distance'].includes(name);
+  if (positional && site?.site === 'decoder.cross') return 'finder.no_distance';
+  if (name === 'next' && maskOf(site, 0)?.kind.startsWith('causal')) return 'finder.no_next';
+  return 'finder.untested';
+}
+
+const place = (entry, heads) => entry.layer * heads + entry.head;
+
+/** {figures, roles, order, matches, heads}: everything that the views share, for one state of list and finder. */
+function survey(state) {
+  const { heads: { list }, finder } = state;
+  const across = siteOf(state)?.n_heads ?? 0;
+  const marked = pairsOf(state);
+  const figures = list.map((entry) =>
+    finder.score === 'pairs' ? markedFigure(marked?.[place(entry, across)]) : figureOf(entry, finder.score, finder.version));
+  const roles = list.map((entry) => roleOf(entry, finder.threshold));
+  const order = sorted(list, figures, roles, finder).filter((at) => fits(list[at], roles[at], finder));
+  const matches = new Uint8Array(list.length);
+  for (const at of order) matches[at] = 1;
+  return { list, figures, roles, order, matches };
+}
+
+function fits(entry, role, { role: wanted, layers }) {
+  if (layers && (entry.layer < layers[0] || entry.layer > layers[1])) return false;
+  if (wanted === null) return true;
+  if (wanted === 'sinks') return role.sinks.length > 0;
+  return wanted === 'untested' ? role.name === null : role.name === wanted;
+}
+
+/** What a column is sorted by; null comes last, whatever the direction. */
+const KEYS = {
+  place: (at) => at,
+  role: (at, figures, roles) => (roles[at].name === null ? null : ROLES.indexOf(roles[at].name)),
+  value: (at, figures) => figures[at]?.value ?? null,
+  chance: (at, figures) => figures[at]?.chance ?? null,
+  corrected: (at, figures) => figures[at]?.corrected ?? figures[at]?.value ?? null,
+  rows: (at, figures) => figures[at]?.rows ?? null,
+};
+
+function sorted(list, figures, roles, { column, down }) {
+  const keys = list.map((_, at) => KEYS[column](at, figures, roles));
+  const sign = down ? -1 : 1;
+  return list.map((_, at) => at).sort((one, other) => {
+    if (keys[one] === null || keys[other] === null) return (keys[one] === null) - (keys[other] === null) || one - other;
+    return sign * (keys[one] - keys[other]) || one - other;
+  });
+}
+
+const NEVER = {};
+let last = { keys: [NEVER], found: null };
+
+/** The survey of the present state; made once for each change of list, links or finder. */
+export function surveyOf(state) {
+  const { score, column, down, role, layers, threshold, version } = state.finder;
+  const keys = [state.heads.list, state.pairs, score, column, down, role, layers?.join(), threshold, version];
+  if (!keys.every((key, at) => Object.is(key, last.keys[at])) || keys.length !== last.keys.length) last = { keys, found: survey(state) };
+  return last.found;
+}
+
+/** The entry of a head; undefined while there is none, as for the mean of all heads. */
+export const entryOf = (state, { layer, head }) =>
+  state.heads.list.find((entry) => entry.layer === layer && entry.head === head);
+
+/** The column that heads are in order of: what has no chance to correct for is in order of the figure itself. */
+export const sortedBy = ({ column, score }, name = score) => (column === 'corrected' && MEASURES.includes(name) ? 'value' : column);
+
+/** Whether heads are in order of a score, not layers down and heads across. */
+export const isRanked = (finder) => finder.column !== 'place' || finder.down;

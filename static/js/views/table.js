@@ -1,0 +1,146 @@
+/**
+ * All heads as a table. Only the rows on the screen exist, so that a thousand heads sort as fast as ten.
+ * Listens to finder, heads, view, preview; emits sort, preview, head, show-head.
+ */
+
+import { el, fill, perFrame, ref } from '../dom.js';
+import { missingReason, sortedBy, surveyOf } from '../finder.js';
+import { t } from '../i18n.js';
+import { finished, shownHead } from '../select.js';
+import { COLUMNS } from '../table-columns.js';
+import { roleName, scoreName } from './finder-bar.js';
+
+const ROW = 26; // px, as the style sheet has it
+const SPARE = 8; // rows above and below the screen
+
+function headCell(column, { finder }) {
+  const { column: sorted, score } = column.sort;
+  const active = score ? score === finder.score && ['corrected', 'value'].includes(finder.column) : sortedBy(finder) === sorted;
+  const direction = active ? (finder.down ? 'descending' : 'ascending') : null;
+  const button = el('button', { type: 'button', 'data-column': column.id }, t(column.label),
+    el('span', { class: 'sort-sign', 'aria-hidden': 'true' }, active ? (finder.down ? '▾' : '▴') : ''));
+  const hint = column.score ? t('table.figure_of', { score: scoreName(column.score) })
+    : column.number ? t(`table.${column.id}_of`, { score: scoreName(finder.score) }) : null;
+  return el('th', { scope: 'col', class: classOf(column), 'aria-sort': direction, title: hint }, button);
+}
+
+const classOf = ({ id, number, score }) => `${number ? 'number' : `is-${id}`}${score ? ' is-other' : ''}`;
+
+function placeCell({ layer, head }) {
+  return el('th', { scope: 'row', class: 'is-place' }, el('button', { type: 'button', tabindex: -1, 'aria-label': t('finder.open', { layer, head }) }, `${layer}·${head}`));
+}
+
+function roleCell(entry, role) {
+  const sinks = role.sinks.map((name) => el('span', { class: 'sink-tag', title: sinkTitle(entry, name) }, t(`sink.${name}`)));
+  const name = role.name === 'sink' && sinks.length ? null : roleName(role.name);
+  return el('td', { class: 'is-role' }, name, sinks.length && name ? ' ' : null, sinks);
+}
+
+const sinkTitle = (entry, name) => t('sink.title', { name: scoreName(name), n: entry.scores?.[name]?.score.toFixed(3) ?? '' });
+
+function row(state, survey, rank) {
+  const at = survey.order[rank];
+  const entry = survey.list[at];
+  const { finder } = state;
+  const given = { entry, figure: survey.figures[at], name: finder.score, version: finder.version };
+  const cells = COLUMNS.slice(2).map((column) => {
+    const text = column.text(given);
+    const reason = text === null && (column.score || column.id === 'value') ? t(missingReason(state, column.score ?? finder.score)) : null;
+    return el('td', { class: classOf(column), title: reason }, text ?? (reason ? '–' : ''));
+  });
+  return el('tr', { 'data-at': at, 'aria-rowindex': rank + 2 }, placeCell(entry), roleCell(entry, survey.roles[at]), cells);
+}
+
+const space = (rows) => (rows > 0 ? el('tr', { class: 'table-space', 'aria-hidden': 'true' }, heightOf(el('td', { colspan: COLUMNS.length }), rows * ROW)) : null);
+
+function heightOf(cell, pixels) {
+  cell.style.height = `${pixels}px`;
+  return cell;
+}
+
+function emptyRow(state) {
+  const key = state.heads.status === 'ready' ? 'finder.none' : state.heads.status === 'error' ? 'finder.failed' : 'finder.loading';
+  return el('tr', {}, el('td', { colspan: COLUMNS.length, class: 'table-empty' }, t(key)));
+}
+
+/** Mounts the table. */
+export function mountTable(root, store) {
+  const [box, head, body] = ['table-box', 'table-head', 'table-body'].map((name) => ref(root, name));
+  const shown = { survey: null, from: 0, to: 0 };
+  const visible = () => finished(store.state) !== null && store.state.finder.tab === 'table';
+
+  function range(count) {
+    const first = Math.floor(box.scrollTop / ROW) - SPARE;
+    const from = Math.max(0, Math.min(first, count));
+    return [from, Math.min(count, Math.max(0, first) + Math.ceil((box.clientHeight || 600) / ROW) + 2 * SPARE)];
+  }
+
+  function draw() {
+    if (!visible()) return;
+    const { state } = store;
+    const survey = surveyOf(state);
+    const [from, to] = range(survey.order.length);
+    Object.assign(shown, { survey, from, to });
+    const rows = Array.from({ length: to - from }, (_, at) => row(state, survey, from + at));
+    fill(body, space(from), rows.length ? rows : emptyRow(state), space(survey.order.length - to));
+    ref(root, 'table').setAttribute('aria-rowcount', survey.order.length + 1);
+    mark(state);
+  }
+
+  function drawHead(state) {
+    const focused = head.contains(root.activeElement) ? root.activeElement.dataset.column : null;
+    fill(head, el('tr', { 'aria-rowindex': 1 }, COLUMNS.map((column) => headCell(column, state))));
+    if (focused) head.querySelector(`[data-column="${focused}"]`)?.focus();
+  }
+
+  function mark({ view, preview }) {
+    for (const tr of body.querySelectorAll('[data-at]')) {
+      const { layer, head: number } = shown.survey.list[tr.dataset.at];
+      const is = (one) => one?.layer === layer && one.head === number;
+      if (is(view)) tr.setAttribute('aria-current', 'true');
+      else tr.removeAttribute('aria-current');
+      tr.classList.toggle('is-preview', is(preview));
+    }
+  }
+
+  /** The row that the keys walked to comes into the picture. */
+  function follow(state) {
+    mark(state);
+    if (!visible() || box.matches(':hover') || !shown.survey) return;
+    const { layer, head: number } = shownHead(state);
+    const { list, order } = shown.survey;
+    const rank = order.findIndex((at) => list[at].layer === layer && list[at].head === number);
+    if (rank < 0) return;
+    const [top, room] = [rank * ROW, box.clientHeight - head.offsetHeight];
+    if (top < box.scrollTop) box.scrollTop = top;
+    else if (top + ROW > box.scrollTop + room) box.scrollTop = top + ROW - room;
+  }
+
+  const entryAt = ({ target }) => shown.survey?.list[target.closest?.('[data-at]')?.dataset.at] ?? null;
+  const preview = perFrame((entry) => store.emit('preview', entry));
+  head.addEventListener('click', ({ target }) => {
+    const id = target.closest('[data-column]')?.dataset.column;
+    if (id) store.emit('sort', COLUMNS.find((column) => column.id === id).sort);
+  });
+  body.addEventListener('pointermove', (event) => event.pointerType !== 'touch' && preview(entryAt(event)));
+  body.addEventListener('pointerleave', () => preview(null));
+  body.addEventListener('click', (event) => {
+    const entry = entryAt(event);
+    if (!entry) return;
+    store.emit('head', { layer: entry.layer, head: entry.head });
+    store.emit('show-head');
+  });
+  const again = perFrame(draw);
+  box.addEventListener('scroll', perFrame(() => {
+    const [from, to] = range(shown.survey?.order.length ?? 0);
+    if (from !== shown.from || to !== shown.to) draw();
+  }));
+  store.subscribe(['finder'], drawHead);
+  store.subscribe(['finder', 'heads', 'pairs', 'run'], (state, before) => {
+    const turned = ['column', 'down', 'score', 'role'].some((name) => before.finder?.[name] !== state.finder[name]);
+    if (turned) box.scrollTop = 0;
+    again();
+  });
+  store.subscribe(['view', 'preview'], follow);
+  new ResizeObserver(again).observe(box);
+}

@@ -1,0 +1,142 @@
+"""Finding heads: the table, the pictures in order of a score, filters and roles. The numbers on the screen are the API's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenScreen
+from tests.browser.screen import Screen, until
+
+REPEATED = "When Mary and John went to the store, John gave a drink to Mary. " * 3
+
+
+@pytest.fixture
+def found(screen: Screen) -> Screen:
+    """A run of a text with repeats, so that every score can be told."""
+    screen.run(REPEATED)
+    return screen
+
+
+def open_tab(screen: Screen, tab: str) -> None:
+    """Another view of all heads."""
+    screen.part("tabs").locator(f'[data-tab="{tab}"]').click()
+    expect(screen.page.locator(f'[data-panel="{tab}"]')).to_be_visible()
+
+
+def rows(screen: Screen) -> list[list[str]]:
+    """The cells of the rows of the table that exist, as text."""
+    texts: list[list[str]] = screen.js(
+        """() => [...document.querySelectorAll('[data-ref=table-body] tr[data-at]')].map(
+            (row) => [...row.cells].map((cell) => cell.textContent.replace('−', '-')))"""
+    )
+    return texts
+
+
+def by_score(heads: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    """Heads in order of a corrected score, the highest first; those without it last."""
+
+    def key(head: dict[str, Any]) -> tuple[bool, float]:
+        score = head["scores"][name]
+        return (score is None, 0.0 if score is None else -score["corrected"])
+
+    return sorted(heads, key=key)
+
+
+def place(head: dict[str, Any]) -> str:
+    """A head as the page writes it."""
+    return f"{head['layer']}·{head['head']}"
+
+
+def test_sort_by_a_score_open_the_first_and_see_its_map(found: Screen) -> None:
+    best = by_score(found.api("/heads")["heads"], "previous")
+    open_tab(found, "table")
+    found.part("finder-score").select_option("previous")
+    found.part("table-head").locator('[data-column="corrected"]').click()
+    expect(found.part("table-head").locator('th[aria-sort="descending"]').first).to_contain_text("corrected")
+    until(lambda: rows(found)[0][0] == place(best[0]))
+    assert [row[0] for row in rows(found)[:10]] == [place(head) for head in best[:10]]
+    for row, head in zip(rows(found)[:10], best, strict=False):
+        score = head["scores"]["previous"]
+        assert row[2:6] == [f"{score[name]:.3f}" for name in ("score", "chance", "corrected")] + [str(score["rows"])]
+    found.part("table-body").locator("tr[data-at]").first.click()
+    until(lambda: (found.fragment("layer"), found.fragment("head")) == (str(best[0]["layer"]), str(best[0]["head"])))
+    found.wait_for_map()
+    expect(found.part("table-body").locator('tr[aria-current="true"]')).to_contain_text(place(best[0]))
+
+
+def test_every_column_sorts_both_ways_and_only_rows_on_the_screen_exist(found: Screen) -> None:
+    open_tab(found, "table")
+    until(lambda: len(rows(found)) > 10)
+    assert len(rows(found)) < 80
+    for column in ("place", "role", "value", "chance", "corrected", "rows", "self", "entropy"):
+        head = found.part("table-head").locator(f'[data-column="{column}"]')
+        head.click()
+        sorting = found.part("table-head").locator(f'th[aria-sort]:has([data-column="{column}"])')
+        one = sorting.get_attribute("aria-sort")
+        head.click()
+        expect(sorting).to_have_attribute("aria-sort", "ascending" if one == "descending" else "descending")
+
+
+def test_the_table_is_walked_with_the_keys(found: Screen) -> None:
+    open_tab(found, "table")
+    until(lambda: len(rows(found)) > 10)
+    found.part("table-box").focus()
+    for _ in range(60):
+        found.page.keyboard.press("ArrowDown")
+    expect(found.part("table-body").locator("tr.is-preview")).to_be_in_viewport()
+    until(lambda: (found.part("layer").input_value(), found.part("head").input_value()) == ("6", "6"))
+    found.page.keyboard.press("Enter")
+    until(lambda: (found.fragment("layer"), found.fragment("head")) == ("6", "6"))
+
+
+def test_the_link_keeps_tab_score_order_and_filter(found: Screen, open_screen: OpenScreen, fake_server: str) -> None:
+    open_tab(found, "table")
+    found.part("finder-score").select_option("self")
+    found.part("finder-order").locator('[data-value="score"]').click()
+    found.part("finder-more").click()
+    found.part("filter-from").fill("3")
+    found.part("filter-to").fill("5")
+    found.part("filter-to").press("Enter")
+    until(lambda: found.fragment("layers") == "3-5")
+    expect(found.part("overview-title")).to_have_text("27 of 270 heads")
+    fragment = found.js("() => location.hash")
+    other = open_screen(fake_server, fragment)
+    other.wait_for_map()
+    expect(other.part("table")).to_be_visible()
+    until(lambda: rows(other) == rows(found) and len(rows(other)) == 27)
+    assert {row[0].split("·")[0] for row in rows(other)} == {"3", "4", "5"}
+    assert other.part("finder-score").input_value() == "self"
+
+
+def test_pictures_in_order_of_a_score(found: Screen) -> None:
+    best = by_score(found.api("/heads")["heads"], "previous")
+    found.part("finder-score").select_option("previous")
+    found.part("finder-order").locator('[data-value="score"]').click()
+    expect(found.part("heads")).to_have_class("heads is-ranked")
+    found.part("canvas").click(position={"x": 20, "y": 20})
+    until(lambda: (found.fragment("layer"), found.fragment("head")) == (str(best[0]["layer"]), str(best[0]["head"])))
+    found.part("heads").focus()
+    found.page.keyboard.press("ArrowRight")
+    expect(found.part("layer")).to_have_value(str(best[1]["layer"]))
+    expect(found.part("head")).to_have_value(str(best[1]["head"]))
+    found.part("finder-order").locator('[data-value="layer"]').click()
+    expect(found.part("heads")).to_have_class("heads")
+
+
+def test_heads_that_a_filter_leaves_out_go_back_into_the_page(found: Screen) -> None:
+    box = found.part("canvas").bounding_box()
+    assert box is not None
+    before = found.page.screenshot(clip=box)
+    found.part("finder-more").click()
+    found.part("filter-from").fill("29")
+    found.part("filter-from").press("Enter")
+    found.page.keyboard.press("Escape")
+    expect(found.part("overview-title")).to_have_text("9 of 270 heads")
+    until(lambda: found.page.screenshot(clip=box) != before)
+    found.part("finder-more").click()
+    found.part("filter-clear").click()
+    found.page.keyboard.press("Escape")
+    expect(found.part("overview-title")).to_have_text("All 270 heads")
