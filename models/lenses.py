@@ -233,17 +233,23 @@ def rollout(capture: CaptureReader, site: str, layer: int, *, below: Tensor | No
     check_rollout(described)
     length = described.query_len
     rolled = torch.eye(length) if below is None else below.nan_to_num(0.0)
-    reached = torch.eye(length) if below is None else (~below.isnan()).float()
+    reached = torch.eye(length, dtype=torch.bool) if below is None else ~below.isnan()
     for at in range(first, layer + 1):
-        mixed, step = torch.eye(length), torch.eye(length)
+        mask = capture.mask(site, at)
+        mixed = torch.eye(length)
         for start in range(0, length, ROLLOUT_ROWS):
             rows = (start, min(start + ROLLOUT_ROWS, length))
-            weights = capture.weights(site, at, (0, described.n_heads), rows, (0, length)).mean(0)
-            mixed[slice(*rows)] += weights.float()
-            step[slice(*rows)] += capture.mask(site, at).visible(rows, (0, length)).float()
+            cols = mask.key_range(rows)
+            if cols[0] < cols[1]:
+                weights = capture.weights(site, at, (0, described.n_heads), rows, cols)
+                mixed[slice(*rows), slice(*cols)] += weights.mean(0).float()
         rolled = (mixed / 2) @ rolled
-        reached = ((step @ reached) > 0).float()
-    return rolled.masked_fill(reached == 0, torch.nan)
+        step = mask.visible((0, length), (0, length))
+        if mask.kind.kind in ("causal", "full") and not bool((reached & ~step).any()):
+            reached = step  # such a mask leads nowhere new when it is taken twice
+        else:
+            reached = ((step.float() + torch.eye(length)) @ reached.float()) > 0
+    return rolled.masked_fill(~reached, torch.nan)
 
 
 def site_of(capture: CaptureReader, site: str) -> SiteDescription:

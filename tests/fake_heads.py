@@ -12,6 +12,7 @@ from torch import Tensor
 
 from models.blockwise import AttentionInputs
 from models.masks import MaskLayout
+from models.projections import output_norms
 
 CONTENT, TURNS, WIDTH = 8, 12, 8 + 2 * 12 + 1  # what a token is, where it is (cosines and sines), whether it is first
 PEAK = 12.0  # score of the aim; of another position about 2.4 times a normal deviate
@@ -55,6 +56,16 @@ def fake_inputs(
     where = torch.cat([_turns(key_place), (key_place == 0).float()[:, None]], -1)
     key = torch.cat([table[key_ids] @ of_key, where.expand(n_kv_heads, -1, -1)], -1)
     return AttentionInputs(torch.stack(queries), key, table[key_ids] @ of_value, 1.0, mask, same_sequence=not cross)
+
+
+def fake_norms(inputs: AttentionInputs) -> Tensor:
+    """What an output projection of random weights would make of the values.
+
+    Shapes:  -> (n_heads, key_len)
+    """
+    n_heads = inputs.query.shape[0]
+    projection = torch.randn(n_heads * CONTENT, 16, generator=torch.Generator().manual_seed(1))
+    return output_norms(inputs.value, projection, n_heads)
 
 
 def _turns(position: Tensor) -> Tensor:

@@ -20,10 +20,12 @@ from models.blockwise import blockwise_attention
 from models.capture_builder import CaptureBuilder
 from models.card import Card, Check
 from models.errors import Cancelled
+from models.head_targets import HeadTargets
 from models.masks import MaskLayout
 from models.protocol import ModelDescription, OnLayer, RunResult, ShouldStop
+from models.token_facts import TokenFacts
 from models.tokens import Token
-from tests.fake_heads import CONTENT, WIDTH, fake_inputs
+from tests.fake_heads import CONTENT, WIDTH, fake_inputs, fake_norms
 
 
 def fake_tokens(text: str, *, add_special_tokens: bool = True) -> list[Token]:
@@ -123,6 +125,8 @@ class FakeModel:
         *,
         target_ids: Sequence[int] | None = None,
         segments: Sequence[int] | None = None,
+        facts: TokenFacts | None = None,
+        target_facts: TokenFacts | None = None,
         on_layer: OnLayer,
         should_stop: ShouldStop,
     ) -> RunResult:
@@ -135,6 +139,9 @@ class FakeModel:
         for number, site in enumerate(sites):
             ids = self._ids_of(site, token_ids, target_ids)
             mask = _mask_of(site, *map(len, ids))
+            told = target_facts if site == "decoder.self" and target_facts else facts
+            same = site != "decoder.cross"
+            targets = HeadTargets(mask, told or TokenFacts(tuple(ids[1])), same_sequence=same)
             for layer in range(self.description.n_layers):
                 module = number * self.description.n_layers + layer
                 if should_stop():
@@ -143,8 +150,11 @@ class FakeModel:
                 if module == self.fail_at:
                     raise self.failure
                 inputs = fake_inputs(site, layer, self.description.n_heads, ids, number=module, mask=mask)
+                inputs = replace(inputs, targets=targets)
                 summary = blockwise_attention(inputs, workspace)
-                builder.add(site, layer, inputs, replace(summary, output=summary.output.new_empty(0)))
+                # as if the output projection were known in decoders, and in no other
+                norms = fake_norms(inputs) if self.description.kind == "decoder" else None
+                builder.add(site, layer, inputs, replace(summary, output=summary.output.new_empty(0)), norms)
                 self.layers_done = module + 1
                 on_layer(module + 1, len(sites) * self.description.n_layers)
         seconds = {"forward": time.perf_counter() - started, "check": 0.001}

@@ -1,4 +1,4 @@
-"""What a finished run shows: heads, rows, overview, windows."""
+"""What a finished run shows: rows, overview, windows."""
 
 from __future__ import annotations
 
@@ -6,32 +6,31 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from app.dependencies import Runs
+from app.dependencies import Everything, Runs
 from app.errors import responses
 from app.routes.answers import JSON, NOT_MODIFIED, json_bytes, run_tag, tagged, unchanged
 from app.routes.parameters import (
     MAX_CELLS,
     Cells,
     Index,
-    Pairs,
     Range,
     Site,
     Which,
     chosen_site,
     chosen_span,
-    pairs_of,
     within,
 )
+from app.routes.units import UnitKind
 from app.schemas import core as schemas
+from app.schemas.lenses import Lens
 from app.services import windows
-from app.services.pairs import asked_pairs, heads_on_pairs
 from app.services.store import Stored
-from models.pairs import Pair
+from models.lens_windows import LensRequest
 from models.protocol import SiteDescription
 
 router = APIRouter(prefix="/api/runs/{run_id}", tags=["weights"])
 
-Figures = Annotated[bool, Query(description="with pairs, false leaves out what does not depend on them")]
+LensKind = Annotated[Lens, Query(description="what a cell shows: the weight, or another number made of it")]
 NPY = "application/x-npy"
 REFUSALS = {**NOT_MODIFIED, **responses(404, 409, 422)}
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
@@ -43,34 +42,6 @@ def _finished(run_id: str, runs: Runs) -> Stored:
 
 
 Finished = Annotated[Stored, Depends(_finished)]
-
-
-@router.get("/heads", response_model=schemas.Heads, responses=REFUSALS)
-def read_heads(
-    run: Finished, request: Request, site: Site = None, pairs: Pairs = None, figures: Figures = True
-) -> Response:
-    """Figures of every head: weight on the previous token, itself and the first one, and how widely it looks."""
-    if pairs is not None:
-        return _heads_on_pairs(run, request, site, pairs_of(pairs), figures)
-    record, capture = run
-    sites = [one.site for one in capture.sites] if site is None else [_site(run, site).site]
-    tag = run_tag(request, record)
-    if (answer := unchanged(request, tag)) is not None:
-        return answer
-    return tagged(json_bytes({"heads": [head for name in sites for head in capture.head_scores(name)]}), tag)
-
-
-def _heads_on_pairs(run: Stored, request: Request, site: str | None, pairs: list[Pair], figures: bool) -> Response:
-    """Every head of one site with its weight on the pairs, beside its other figures or alone."""
-    record, capture = run
-    where = _site(run, site)
-    tag = run_tag(request, record)
-    if (answer := unchanged(request, tag)) is not None:
-        return answer
-    heads = heads_on_pairs(capture, where.site, pairs)
-    if figures:
-        heads = [{**own, **head} for own, head in zip(capture.head_scores(where.site), heads, strict=True)]
-    return tagged(json_bytes({"heads": heads, "pairs": asked_pairs(pairs)}), tag)
 
 
 @router.get("/rows", response_model=schemas.Rows, responses=REFUSALS)
@@ -116,29 +87,36 @@ def read_weights(
     request: Request,
     layer: Which,
     head: Which,
+    everything: Everything,
     site: Site = None,
     rows: Range = None,
     cols: Range = None,
     max_cells: Cells = MAX_CELLS,
     pool: schemas.Pool = "max",
+    lens: LensKind = "raw",
+    unit: UnitKind = "token",
     form: Annotated[Literal["json", "npy", "csv"], Query(alias="format")] = "json",
 ) -> Response:
     """One window of one head, pooled by the smallest steps that fit; exact when both steps are 1."""
-    record, capture = run
+    record, _capture = run
     where = _site(run, site)
     within("layer", layer, where.n_layers, ", or mean or max")
     within("head", head, where.n_heads, ", or mean or max")
-    spans = (chosen_span("rows", rows, where.query_len), chosen_span("cols", cols, where.key_len))
+    down, across = everything.lenses.axes(record, where.site, unit)
+    spans = (chosen_span("rows", rows, len(down)), chosen_span("cols", cols, len(across)))
     tag = run_tag(request, record)
     if (answer := unchanged(request, tag)) is not None:
         return answer
-    window = capture.window(where.site, layer, head, *spans, max_cells, pool)
+    found = everything.lenses.window(run, LensRequest(where.site, layer, head, lens, *spans, max_cells, pool), unit)
+    window = found.window
     if form == "npy":
-        steps = f"{window.row_step},{window.col_step}"
-        return tagged(windows.npy(window.weights), tag, NPY, X_Everyhead_Pool=pool, X_Everyhead_Steps=steps)
+        about = {"Pool": pool, "Steps": f"{window.row_step},{window.col_step}", "Max": repr(found.largest)}
+        return tagged(
+            windows.npy(window.weights), tag, NPY, **{f"X_Everyhead_{name}": to for name, to in about.items()}
+        )
     if form == "csv":
         return tagged(windows.csv(window), tag, "text/csv")
-    return tagged(json_bytes(windows.window_dict(window)), tag, JSON)
+    return tagged(json_bytes({**windows.window_dict(window), **windows.lens_dict(found, lens, unit)}), tag, JSON)
 
 
 def _site(run: Stored, name: str | None) -> SiteDescription:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.errors import ErrorBody
-from app.schemas.pairs import AskedPair
+from app.schemas.lenses import LensAnswer
 from app.services.records import Stage, Status, Target, Truncate
 
 Kind = Literal["decoder", "encoder", "encoder-decoder"]
@@ -271,13 +271,6 @@ class Deleted(_Answer):
     outcome: Literal["cancelled", "forgotten", "kept"]
 
 
-class Heads(_Answer):
-    """Figures of every head; null where they cannot be told. With `pairs=` each also has "pairs" (PairFigures)."""
-
-    heads: list[dict[str, Any]]
-    pairs: list[AskedPair] | None = None
-
-
 class Rows(_Answer):
     """Per-row statistics of one head; null where one has no meaning."""
 
@@ -291,7 +284,7 @@ class Rows(_Answer):
     row_sum: list[float | None]
 
 
-class Weights(_Answer):
+class Weights(LensAnswer, _Answer):
     """A window of one head; a masked cell is null. Exact when both steps are 1."""
 
     rows: tuple[int, int]

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from models.lens_windows import LensWindow
 from models.protocol import CaptureReader, Window
 
 OF_THE_SAME_TOKENS = ("self", "previous", "distance")  # only where queries and keys are the same positions
@@ -35,6 +36,12 @@ def window_dict(window: Window) -> dict[str, Any]:
         "pool": window.pool,
         "weights": nested(window.weights),
     }
+
+
+def lens_dict(found: LensWindow, lens: str, unit: str) -> dict[str, Any]:
+    """What a window says of its lens."""
+    removed = None if found.removed is None else nested(found.removed)
+    return {"lens": lens, "unit": unit, "formula": found.formula, "unit_max": found.largest, "removed": removed}
 
 
 def npy(values: Tensor) -> bytes:
