@@ -11,7 +11,7 @@ The arithmetic is `models/attention.py`'s. This module knows nothing of models, 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -19,6 +19,8 @@ from torch.nn.functional import pad
 
 from models.attention import LOG2_E, MASKED, attention_scores, reciprocal_row_sum, softmax_parts
 from models.blocks import CHUNK, Block, Workspace
+from models.head_stats import HeadCollector
+from models.head_targets import HeadTargets
 from models.masks import BiasLayout, MaskLayout
 from models.pooling import into_cells, max_of_cells, pooling_step
 
@@ -45,6 +47,7 @@ class AttentionInputs:
     bias: BiasLayout | None = None
     sink_logits: Tensor | None = None
     same_sequence: bool = True  # queries and keys are the same positions; False in cross-attention
+    targets: HeadTargets | None = None  # what the figures of heads are about; without it none are taken
 
 
 @dataclass(frozen=True)
@@ -55,13 +58,14 @@ class AttentionSummary:
     Values:  rows has row_max, row_sum, entropy (nats), top_key (int64, −1 for a row without keys), first, and, where
              queries and keys are the same positions, distance (mean |query − key| in tokens), self, previous (weights
              on those keys). overview_max: largest weight of the cell, overview_mean: mean over its visible weights; 0
-             where all are hidden
+             where all are hidden. figures: see HeadCollector.figures; empty without targets
     """
 
     output: Tensor
     rows: dict[str, Tensor]
     overview_max: Tensor
     overview_mean: Tensor
+    figures: dict[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,7 @@ class _Found:
     rows: dict[str, Tensor]
     cells_max: Tensor
     cells_sum: Tensor
+    heads: HeadCollector | None
 
 
 def blockwise_attention(inputs: AttentionInputs, workspace: Workspace | None = None) -> AttentionSummary:
@@ -139,6 +144,11 @@ def _attend_block(
     if inputs.same_sequence:
         _note_positions(weights, scores, inputs.mask.looks_back, block, found)
     _pool_rows(weights, block, found)
+    if found.heads is not None:
+        total = None
+        if inputs.sink_logits is not None:
+            total = 1.0 - _taken_by_sinks(inputs.sink_logits, parts.row_max, parts.row_sum)
+        found.heads.add(weights, scores, block, total)
 
 
 def _pieces_per_head(inputs: AttentionInputs) -> int:
@@ -208,9 +218,7 @@ def _summary(inputs: AttentionInputs, found: _Found, workspace: Workspace) -> At
     rows["row_sum"].masked_fill_(without_keys, 0.0)
     total = torch.ones_like(rows["row_sum"])  # of a row's weights: 1 less what a sink takes, 0 without keys
     if inputs.sink_logits is not None:
-        sinks = inputs.sink_logits[:, None, None].expand(*total.shape, 1)  # one key for every row
-        taken = softmax_parts(sinks, row_max=rows["row_max"]).exponentials[..., 0]
-        total -= taken * reciprocal_row_sum(rows["row_sum"])
+        total -= _taken_by_sinks(inputs.sink_logits, rows["row_max"], rows["row_sum"])
     total.masked_fill_(without_keys, 0.0)
     # −Σ w ln w, with ln w = (score − row max) − ln(row sum)
     log_sum = rows["row_sum"].log().masked_fill_(without_keys, 0.0)
@@ -229,7 +237,14 @@ def _summary(inputs: AttentionInputs, found: _Found, workspace: Workspace) -> At
         rows=kept,
         overview_max=max_of_cells(largest, col_step),
         overview_mean=into_cells(totals, 2, 0, col_step).sum(-1) / workspace.cell_counts(inputs.mask).clamp(min=1),
+        figures={} if found.heads is None else found.heads.figures(kept["entropy"], kept["first"]),
     )
+
+
+def _taken_by_sinks(sink_logits: Tensor, row_max: Tensor, row_sum: Tensor) -> Tensor:
+    # (n_heads, rows): the share of each row that goes to its head's sink, which is one key for every row
+    sinks = sink_logits[:, None, None].expand(*row_max.shape, 1)
+    return softmax_parts(sinks, row_max=row_max).exponentials[..., 0] * reciprocal_row_sum(row_sum)
 
 
 def rows_per_block(inputs: AttentionInputs) -> int:
@@ -257,4 +272,5 @@ def _nothing_yet(inputs: AttentionInputs, padded_len: int, workspace: Workspace)
         rows=rows,
         cells_max=workspace.zeros("cells_max", cells, query),
         cells_sum=workspace.zeros("cells_sum", cells, query),
+        heads=None if inputs.targets is None else HeadCollector(inputs.targets, n_heads, query),
     )

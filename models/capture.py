@@ -21,10 +21,10 @@ from torch.nn.functional import pad
 
 from models.attention import SoftmaxParts, attention_scores, mask_scores, reciprocal_row_sum, softmax_parts
 from models.errors import ConfigError, RangeError
+from models.head_scores import head_scores
 from models.masks import BiasLayout, MaskLayout, index_of
 from models.pooling import fit_steps, pool_cells, pooling_step
 from models.protocol import Index, Pool, Rows, SiteDescription, Span, Window
-from models.row_stats import head_scores
 
 VERSION = 2  # of names and meaning of what is stored; a capture of another version is not read
 SMALL_BLOCK = 16  # rows and columns that a product has at least, see Capture._scores
@@ -50,6 +50,7 @@ class Capture:
         if metadata["version"] != VERSION:
             raise ConfigError(f"capture version {metadata['version']} cannot be read, this is version {VERSION}")
         self._tensors, self._metadata = tensors, metadata
+        self._told: dict[str, list[dict[str, Any]]] = {}  # figures of heads as they were asked for
         self._masks = [
             MaskLayout.from_tensors(self._named(f"mask.{i}."), key_len) for i, key_len in enumerate(metadata["masks"])
         ]
@@ -146,17 +147,28 @@ class Capture:
         self._site(site)
         return self._named(f"{site}.rows.")
 
-    def head_scores(self, site: str) -> list[dict[str, Any]]:
-        """Give one JSON-ready dict per head: {"site", "layer", "head"} and what `row_stats.head_scores` gives.
+    def figures(self, site: str) -> dict[str, Tensor]:
+        """Give what was collected of every head, as in HeadCollector.figures, layers first; empty if nothing was.
 
         Raises:  RangeError
         """
-        described, stats = self._site(site), self.row_stats(site)
-        found = []
-        for layer in range(described.n_layers):
-            per_head = head_scores({name: values[layer] for name, values in stats.items()}, self.mask(site, layer))
-            found += [{"site": site, "layer": layer, "head": head, **values} for head, values in enumerate(per_head)]
-        return found
+        self._site(site)
+        return self._named(f"{site}.figures.")
+
+    def head_scores(self, site: str) -> list[dict[str, Any]]:
+        """Give one JSON-ready dict per head: {"site", "layer", "head"} and what `head_scores.head_scores` gives.
+
+        Raises:  RangeError
+        """
+        described = self._site(site)
+        if site not in self._told:
+            figures = self.figures(site)
+            found = []
+            for layer in range(described.n_layers):
+                heads = enumerate(head_scores({name: values[layer] for name, values in figures.items()}))
+                found += [{"site": site, "layer": layer, "head": head, **values} for head, values in heads]
+            self._told[site] = found
+        return list(self._told[site])
 
     def sink_share(self, site: str, layer: int) -> Tensor | None:
         """Give the share of each row that goes to its head's sink, None for a module without sinks.

@@ -84,6 +84,8 @@ class CaptureBuilder:
             options.append(ModuleOptions(inputs.scaling, inputs.softcap, mask, bias, has_sinks))
         for name in modules[0][1].rows:
             tensors[f"{site}.rows.{name}"] = torch.stack([summary.rows[name] for _, summary in modules])
+        for name in modules[0][1].figures:
+            tensors[f"{site}.figures.{name}"] = torch.stack([summary.figures[name] for _, summary in modules])
         tensors[f"{site}.overview_max"] = torch.stack([summary.overview_max for _, summary in modules])
         tensors[f"{site}.overview_mean"] = torch.stack([summary.overview_mean for _, summary in modules])
         inputs = modules[0][0]

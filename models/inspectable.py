@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ from models.card import Card, Check
 from models.errors import CaptureError
 from models.protocol import ModelDescription, OnLayer, RunResult, ShouldStop
 from models.recorder import Compute, Recorder
+from models.token_facts import TokenFacts
 
 INLINE_TOKENS = 256  # up to here the whole pass is compared within the run; above, only on request
 COMPARED_LOGITS = (
@@ -75,18 +76,24 @@ class InspectableModel(ABC):
         *,
         target_ids: Sequence[int] | None = None,
         segments: Sequence[int] | None = None,
+        facts: TokenFacts | None = None,
+        target_facts: TokenFacts | None = None,
         on_layer: OnLayer = lambda _done, _total: None,
         should_stop: ShouldStop = lambda: False,
     ) -> RunResult:
         """Run one text and capture every head.
 
         Args:    target_ids: what the decoder reads, only for encoder–decoder models; segments: 0 or 1 for each token of
-                 a pair of texts
+                 a pair of texts; facts, target_facts: which tokens are special or punctuation, None for unknown
         Raises:  Cancelled; CaptureError, with the card so far, if not every attention module was seen
         """
         started = time.perf_counter()
         inline = len(token_ids) <= INLINE_TOKENS and len(target_ids or ()) <= INLINE_TOKENS
-        recorder = self._recorder(keep=True, on_layer=on_layer, should_stop=should_stop)
+        source = facts or TokenFacts(tuple(token_ids))
+        known = {"encoder.self": source, "decoder.cross": source, "decoder.self": source}
+        if target_ids is not None:
+            known["decoder.self"] = target_facts or TokenFacts(tuple(target_ids))
+        recorder = self._recorder(keep=True, facts=known, on_layer=on_layer, should_stop=should_stop)
         ours = self._forward(token_ids, target_ids, segments, recorder, with_logits=inline)
         computed = time.perf_counter()
         capture, found = self._checked(recorder)
@@ -121,11 +128,18 @@ class InspectableModel(ABC):
         self,
         *,
         keep: bool,
+        facts: Mapping[str, TokenFacts] | None = None,
         on_layer: OnLayer = lambda _done, _total: None,
         should_stop: ShouldStop = lambda: False,
     ) -> Recorder:
         return Recorder(
-            self._names, self.expected, on_layer=on_layer, should_stop=should_stop, keep=keep, compute=self._compute
+            self._names,
+            self.expected,
+            on_layer=on_layer,
+            should_stop=should_stop,
+            keep=keep,
+            facts=facts,
+            compute=self._compute,
         )
 
     def _checked(self, recorder: Recorder) -> tuple[Capture, list[Check]]:

@@ -58,8 +58,9 @@ def pair_weights(capture: CaptureReader, site: str, pairs: Sequence[Pair]) -> Pa
     Raises:  RangeError, also for a pair that every layer's mask hides and for spans that hold too many weights
     """
     described = _site(capture, site)
+    _check(capture, described, pairs)  # before anything of a pair's size is made
     groups = list(_grouped(pairs))
-    _check(capture, described, pairs, groups)
+    _check_size(described, groups)
     weights = torch.zeros(described.n_layers, described.n_heads, len(pairs), dtype=torch.float64)
     chances = torch.zeros(described.n_layers, len(pairs), dtype=torch.float64)
     known: dict[int, Tensor] = {}
@@ -163,7 +164,7 @@ def _site(capture: CaptureReader, site: str) -> SiteDescription:
     raise RangeError("site", site, "one of " + ", ".join(described.site for described in capture.sites))
 
 
-def _check(capture: CaptureReader, described: SiteDescription, pairs: Sequence[Pair], groups: Sequence[_Group]) -> None:
+def _check(capture: CaptureReader, described: SiteDescription, pairs: Sequence[Pair]) -> None:
     queries, keys = described.query_len, described.key_len
     valid = f"query:key, queries 0 to {queries - 1}, keys 0 to {keys - 1}, in a-b with a <= b"
     masks = {id(mask): mask for mask in (capture.mask(described.site, i) for i in range(described.n_layers))}
@@ -180,6 +181,9 @@ def _check(capture: CaptureReader, described: SiteDescription, pairs: Sequence[P
                 raise RangeError("pairs", pair, "a query that may attend to any key at all")
             first, last = min(start for start, _ in seen), max(stop for _, stop in seen) - 1
             raise RangeError("pairs", pair, f"a key that its query may attend to, among {first} to {last}")
+
+
+def _check_size(described: SiteDescription, groups: Sequence[_Group]) -> None:
     needed = sum(group.size for group in groups) * described.n_layers * described.n_heads
     if needed > MOST_WEIGHTS:
         raise RangeError("pairs", f"{needed} weights", f"spans of at most {MOST_WEIGHTS} weights over all heads")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -22,9 +22,11 @@ from models.capture import Capture
 from models.capture_builder import CaptureBuilder
 from models.checks import SDPA, ModuleRecord, PassRecord, count_non_finite, output_error, sampled_rows, sdpa_reference
 from models.errors import Cancelled, CaptureError, UnsupportedModel
+from models.head_targets import HeadTargets
 from models.masks import BiasLayout, MaskLayout
 from models.projections import output_norms
 from models.protocol import OnLayer, ShouldStop
+from models.token_facts import TokenFacts
 
 Made = TypeVar("Made")
 Compute = Callable[[AttentionInputs, Workspace], AttentionSummary]
@@ -64,14 +66,21 @@ class Recorder:
         on_layer: OnLayer,
         should_stop: ShouldStop,
         keep: bool = True,
+        facts: Mapping[str, TokenFacts] | None = None,
         compute: Compute = blockwise_attention,
     ) -> None:
-        """names: id of each sub-module -> its qualified name; expected: site -> its modules; keep: build a capture."""
+        """Nothing is recorded yet.
+
+        names: id of each sub-module -> its qualified name; expected: site -> its modules; keep: build a capture; facts:
+        site -> what is known of the tokens that its keys are of; without it no figures of heads are taken
+        """
         self._names, self._on_layer, self._should_stop, self._compute = names, on_layer, should_stop, compute
         self._workspace = Workspace()
         self._builder = CaptureBuilder() if keep else None
         self._masks = _SharedTensors[tuple[MaskLayout, BiasLayout | None]]()
         self._biases = _SharedTensors[BiasLayout | None]()
+        self._facts = facts or {}
+        self._targets: dict[tuple[int, str], HeadTargets] = {}  # each holds its mask, so that the id stays its own
         self._sums: dict[tuple[int, int], tuple[BiasLayout, BiasLayout, BiasLayout]] = {}
         self.record = PassRecord(dict(expected))
 
@@ -132,7 +141,16 @@ class Recorder:
             bias=bias,
             sink_logits=None if call.sink_logits is None else call.sink_logits.detach().to(dtype),
             same_sequence=not site.endswith(".cross"),
+            targets=self._targets_of(mask, site),
         )
+
+    def _targets_of(self, mask: MaskLayout, site: str) -> HeadTargets | None:
+        if site not in self._facts:
+            return None
+        if (id(mask), site) not in self._targets:
+            same = not site.endswith(".cross")
+            self._targets[id(mask), site] = HeadTargets(mask, self._facts[site], same_sequence=same)
+        return self._targets[id(mask), site]
 
     def _sum(self, one: BiasLayout | None, other: BiasLayout | None) -> BiasLayout | None:
         if one is None or other is None:
@@ -210,7 +228,8 @@ def _on_host(inputs: AttentionInputs, summary: AttentionSummary) -> tuple[Attent
     sinks = None if inputs.sink_logits is None else inputs.sink_logits.cpu()
     rows = {name: values.cpu() for name, values in summary.rows.items()}
     rows["top_key"] = rows["top_key"].to(torch.int32)
-    overviews = {name: getattr(summary, name).cpu() for name in ("overview_max", "overview_mean")}
+    overviews: dict[str, Any] = {name: getattr(summary, name).cpu() for name in ("overview_max", "overview_mean")}
+    overviews["figures"] = {name: values.cpu() for name, values in summary.figures.items()}
     return replace(inputs, **kept, sink_logits=sinks), replace(
         summary, output=summary.output.new_empty(0), rows=rows, **overviews
     )

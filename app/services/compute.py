@@ -27,6 +27,7 @@ from app.services.ports import ModelEntry, Models
 from app.services.records import Failure, Options, Progress, RunRecord, Stage, TextFacts, Texts, Timings
 from models.errors import Cancelled, CaptureError
 from models.protocol import AttentionModel, CaptureReader, ModelDescription, RunResult, ShouldStop
+from models.token_facts import facts_of
 from models.tokens import Token
 
 logger = logging.getLogger("everyhead.runs")
@@ -159,7 +160,13 @@ class Compute:
             target = tuple(model.write_target(**_source(record), should_stop=run.stopped))
         record = replace(record, target=target, bytes=self._bytes_of(model, len(record.tokens), len(target)))
         run.change(record=record, progress=Progress("forward"))
-        result = model.run(**_inputs(record), on_layer=_reporter(run), should_stop=run.stopped)
+        result = model.run(
+            **_inputs(record),
+            facts=facts_of(record.tokens),
+            target_facts=facts_of(record.target) if record.target else None,
+            on_layer=_reporter(run),
+            should_stop=run.stopped,
+        )
         self._finish(run, result, timings, put)
 
     @staticmethod

@@ -128,3 +128,9 @@ def test_an_answer_is_kept_by_its_tag(client: TestClient, run: dict[str, Any]) -
     tag = {"If-None-Match": first.headers["etag"]}
     assert client.get(run["links"]["heads"], params={"pairs": "5:2"}, headers=tag).status_code == 304
     assert client.get(run["links"]["heads"], params={"pairs": "5:3"}, headers=tag).status_code == 200
+
+
+@pytest.mark.parametrize("pairs", ["0-999999998:0", "0:0-999999998", "999999998:0"])
+def test_a_huge_span_is_refused_before_it_is_spread_out(client: TestClient, run: dict[str, Any], pairs: str) -> None:
+    answer = client.get(run["links"]["heads"], params={"pairs": pairs})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "out_of_range")

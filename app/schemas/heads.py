@@ -1,0 +1,188 @@
+"""Figures of heads and layers, each with what equal weights would give. What cannot be told on a text is null."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+from app.schemas.pairs import AskedPair, PairFigures
+
+ScoreName = Literal["previous", "self", "next", "first", "special", "punctuation", "duplicate", "induction", "local"]
+Version = Literal["all", "first", "special"]
+
+
+class Score(BaseModel):
+    """Weight on the target keys of a score, averaged over the rows that see a target and also a key that is none.
+
+    chance = mean over the same rows of targets / visible keys; corrected = (score − chance) / (1 − chance).
+    """
+
+    score: float
+    chance: float
+    corrected: float
+    rows: int
+
+
+class Entropy(BaseModel):
+    """In nats, and as a share of that of equal weights: mean of entropy / ln(visible keys)."""
+
+    mean: float
+    normalised: float
+    rows: int
+
+
+class Distance(BaseModel):
+    """|query − key| in tokens: mean, with that of equal weights; the distances that hold 50 and 90 % of the mass."""
+
+    mean: float
+    uniform: float
+    within_50: int
+    within_90: int
+    bins: Annotated[list[float], Field(description="mass by distance, in the ranges given beside the heads")]
+    rows: int
+
+
+class Concentration(BaseModel):
+    """How much of all rows the most-read key gets, and how much one key would get of equal weights."""
+
+    share: float
+    key: int
+    chance: float
+    rows: int
+
+
+class _Figures(BaseModel):
+    scores: dict[ScoreName, Score | None]
+    entropy: Entropy | None
+    distance: Distance | None
+    concentration: Concentration | None
+
+
+class WithoutKeys(_Figures):
+    """The same with some keys left out and the rest of each row divided by what is left."""
+
+    removed: Annotated[float, Field(description="mean mass of what is left out")]
+
+
+class Role(BaseModel):
+    """What a head mostly does: best if corrected reaches the threshold, else otherwise.
+
+    sinks: where at least half of the mass rests; of: the version that the role was read from; untested: roles that
+    this text cannot show
+    """
+
+    name: str | None
+    best: str | None
+    corrected: float | None
+    otherwise: str | None
+    sinks: list[Literal["first", "special"]]
+    of: Version
+    untested: list[str]
+
+
+class Head(_Figures):
+    """One head."""
+
+    site: str
+    layer: int
+    head: int
+    without: dict[Literal["first", "special"], WithoutKeys | None]
+    role: Role
+    pairs: PairFigures | None = None
+
+
+class HeadOnPairs(BaseModel):
+    """One head with nothing but its weight on the pairs: figures=false."""
+
+    site: str
+    layer: int
+    head: int
+    pairs: PairFigures
+
+
+class Heads(BaseModel):
+    """Every head, by site, layer and head; bins: half-open ranges of distances, by site."""
+
+    heads: list[Head] | list[HeadOnPairs]
+    threshold: float
+    bins: dict[str, list[tuple[int, int]]]
+    pairs: list[AskedPair] | None = None
+
+
+class LayerDistance(BaseModel):
+    """Mean |query − key| over the heads of a layer, how much they differ, and that of equal weights."""
+
+    mean: float
+    spread: float
+    low: float
+    high: float
+    uniform: float
+
+
+class LayerWindow(BaseModel):
+    """The distances that hold 50 and 90 % of the mass, and of equal weights."""
+
+    within_50: int
+    within_90: int
+    uniform_50: int
+    uniform_90: int
+
+
+class LayerNear(BaseModel):
+    """The mass within a few tokens, and that of equal weights."""
+
+    share: float
+    chance: float
+
+
+class LayerReach(BaseModel):
+    """How far a layer reaches; curves are mass by distance, in the ranges of `bins`; heads: how many have figures."""
+
+    distance: LayerDistance
+    window: LayerWindow
+    near: LayerNear
+    curve: list[float]
+    uniform_curve: list[float]
+    heads: int
+    kind: Literal["near", "far", "even", "between"]
+
+
+class Layer(BaseModel):
+    """One layer, over all keys and without the first."""
+
+    layer: int
+    all: LayerReach | None
+    first: LayerReach | None
+
+
+class Verdict(BaseModel):
+    """Layers from the first to the last, both included, of one kind, with their means."""
+
+    code: Literal["near", "far", "even", "between"]
+    layers: tuple[int, int]
+    share: float
+    chance: float
+    mean: float
+    uniform: float
+
+
+class Warned(BaseModel):
+    """What wastes capacity: high layers that are all local."""
+
+    code: Literal["high_layers_local"]
+    layers: tuple[int, int]
+    share: float
+    chance: float
+
+
+class Layers(BaseModel):
+    """Every layer of a site. alike: for each layer pairs of heads that do nearly the same, if asked for."""
+
+    site: str
+    bins: list[tuple[int, int]]
+    near: Annotated[int, Field(description="distance up to which mass counts as near")]
+    layers: list[Layer]
+    verdicts: dict[Literal["all", "first"], list[Verdict]]
+    warnings: dict[Literal["all", "first"], list[Warned]]
+    alike: list[list[tuple[int, int, float]]] | None

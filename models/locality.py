@@ -1,0 +1,168 @@
+"""How far each layer reaches: its mass by distance, averaged over its heads, beside what equal weights would give.
+
+Two versions: all keys, and without the first key, which many heads look at whatever the text (then over the heads that
+have something left). Verdicts sum up runs of layers of one kind, with their numbers; warnings name what wastes
+capacity: high layers that are all local, or heads of a layer that do the same. Works on figures collected in the pass
+(`models/head_stats.py`); reads no weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from models.head_scores import DECIMALS, MIN_ROWS, binned, distance_bins, within
+from models.head_targets import NEAR
+from models.masks import MaskLayout
+
+HELD_NEAR, ABOVE_CHANCE = 0.5, 2.0  # a layer is "near" if it holds so much within NEAR, and so many times the chance
+FURTHER = 1.2  # and "far" if its mean distance is so many times that of equal weights; "even" if within that factor
+HIGH = 3  # the last of so many equal parts of the layers are the high ones
+
+Answer = dict[str, Any]
+
+
+def layer_locality(figures: Mapping[str, Tensor], masks: Sequence[MaskLayout]) -> Answer:
+    """Sum up the layers of a site whose queries and keys are the same positions.
+
+    Shapes:  figures: as HeadCollector.figures gives them, layers first; masks: one a layer
+    Values:  {"bins": half-open distances, "near": NEAR, "layers": [{"layer", and per version ("all", "first") either
+             None or {distance: {mean, spread, low, high (over heads), uniform}, window: {within_50, within_90,
+             uniform_50, uniform_90}, near: {share, chance}, curve, uniform_curve (mass by bin), kind, heads}}],
+             "verdicts" per version: [{code, layers: [first, last], share, chance, mean, uniform}],
+             "warnings" per version: [{code: "high_layers_local", layers, share, chance}]}
+    """
+    length = figures["by_distance"].shape[-1]
+    expected: dict[tuple[int, int], Tensor] = {}
+    layers: list[Answer] = []
+    for number, mask in enumerate(masks):
+        answer: Answer = {"layer": number}
+        for at, version in enumerate(("all", "first")):
+            place = (id(mask), at)
+            if place not in expected:
+                expected[place] = uniform_by_distance(mask, without_first=version == "first")
+            answer[version] = _layer({name: values[number, at] for name, values in figures.items()}, expected[place])
+        layers.append(answer)
+    both = ("all", "first")
+    verdicts = {version: _verdicts([layer[version] for layer in layers]) for version in both}
+    return {
+        "bins": distance_bins(length),
+        "near": NEAR,
+        "layers": layers,
+        "verdicts": verdicts,
+        "warnings": {version: _warnings(verdicts[version], len(layers)) for version in both},
+    }
+
+
+def uniform_by_distance(mask: MaskLayout, *, without_first: bool = False) -> Tensor:
+    """Mean mass at each |query − key| when every row spreads evenly over the keys that it sees.
+
+    Shapes:  -> (query_len), float64; over the rows that see at least two keys
+    """
+    n = mask.query_len
+    query_pos = torch.arange(n)
+    if mask.dense is not None:
+        seen = mask.dense.clone()
+        seen[:, 0] &= not without_first
+        counts = seen.sum(-1)
+        share = torch.where(counts >= 2, 1.0 / counts.clamp(min=1).double(), 0.0)
+        total = torch.zeros(n, dtype=torch.float64)
+        for row in range(n):
+            total.index_add_(0, (query_pos[: mask.key_len] - row).abs(), seen[row] * share[row])
+        return total / (counts >= 2).sum().clamp(min=1)
+    starts = mask.starts.clamp(min=1) if without_first else mask.starts
+    stops = torch.maximum(mask.stops, starts)
+    counts = stops - starts
+    share = torch.where(counts >= 2, 1.0 / counts.clamp(min=1).double(), 0.0)
+    edges = torch.zeros(n + 2, dtype=torch.float64)
+    back = (query_pos - torch.minimum(stops - 1, query_pos), query_pos - starts)  # from the nearest to the furthest
+    ahead = (torch.maximum(starts, query_pos + 1) - query_pos, stops - 1 - query_pos)
+    for nearest, furthest in (back, ahead):
+        some = share * (furthest >= nearest)
+        edges.index_add_(0, nearest.clamp(0, n), some)
+        edges.index_add_(0, (furthest + 1).clamp(0, n + 1), -some)
+    return edges.cumsum(0)[:n] / (counts >= 2).sum().clamp(min=1)
+
+
+def _layer(figures: Mapping[str, Tensor], uniform: Tensor) -> Answer | None:
+    told = figures["entropy"][2] >= MIN_ROWS  # heads with enough rows
+    if not bool(told.any()):
+        return None
+    mass = figures["by_distance"][told].double()  # (heads, distances)
+    steps = torch.arange(mass.shape[1], dtype=torch.float64)
+    means, curve = mass @ steps, mass.mean(0)
+    layer = {
+        "distance": {
+            "mean": means.mean(),
+            "spread": means.std(correction=0),
+            "low": means.min(),
+            "high": means.max(),
+            "uniform": uniform @ steps,
+        },
+        "window": {
+            f"{name}_{round(share * 100)}": int(within(values[None], share))
+            for name, values in (("within", curve), ("uniform", uniform))
+            for share in (0.5, 0.9)
+        },
+        "near": {"share": curve[: NEAR + 1].sum(), "chance": uniform[: NEAR + 1].sum()},
+        "curve": binned(curve[None])[0],
+        "uniform_curve": binned(uniform[None])[0],
+        "heads": int(told.sum()),
+    }
+    rounded = _plain(layer)
+    return {**rounded, "kind": _kind(rounded)}
+
+
+def _kind(layer: Answer) -> str:
+    near, distance = layer["near"], layer["distance"]
+    if near["share"] >= HELD_NEAR and near["share"] >= ABOVE_CHANCE * near["chance"]:
+        return "near"
+    if distance["mean"] >= FURTHER * distance["uniform"]:
+        return "far"
+    return "even" if distance["mean"] * FURTHER >= distance["uniform"] else "between"
+
+
+def _verdicts(layers: Sequence[Answer | None]) -> list[Answer]:
+    verdicts = []
+    numbered = [(number, layer) for number, layer in enumerate(layers) if layer is not None]
+    for kind, run in groupby(numbered, key=lambda one: one[1]["kind"]):
+        members = list(run)
+        found = [layer for _, layer in members]
+
+        def average(part: str, name: str, found: Sequence[Answer] = found) -> float:
+            return round(float(sum(layer[part][name] for layer in found)) / len(found), DECIMALS)
+
+        verdicts.append(
+            {
+                "code": kind,
+                "layers": [members[0][0], members[-1][0]],
+                "share": average("near", "share"),
+                "chance": average("near", "chance"),
+                "mean": average("distance", "mean"),
+                "uniform": average("distance", "uniform"),
+            }
+        )
+    return verdicts
+
+
+def _warnings(verdicts: Sequence[Answer], n_layers: int) -> list[Answer]:
+    high = n_layers - n_layers // HIGH  # the first of the high layers
+    if n_layers < HIGH or not verdicts or verdicts[-1]["code"] != "near" or verdicts[-1]["layers"][0] > high:
+        return []
+    last = verdicts[-1]
+    return [{"code": "high_layers_local", **{name: last[name] for name in ("layers", "share", "chance")}}]
+
+
+def _plain(values: Mapping[str, Any]) -> Answer:
+    # tensors become rounded numbers and lists
+    return {name: _plain(value) if isinstance(value, Mapping) else _number(value) for name, value in values.items()}
+
+
+def _number(value: Tensor | int) -> int | float | list[float]:
+    if isinstance(value, int):
+        return value
+    return round(value.item(), DECIMALS) if value.dim() == 0 else [round(one, DECIMALS) for one in value.tolist()]

@@ -1,0 +1,111 @@
+"""Statistics of heads from all their weights at once, in float64, as one would write them down: for comparison only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from models.token_facts import TokenFacts
+
+NEAR = 4
+SCORES = ("previous", "self", "next", "first", "special", "punctuation", "duplicate", "induction", "local")
+LEFT = 0.01
+
+
+@dataclass(frozen=True)
+class Dense:
+    """All weights of one layer; mask and targets are boolean (query_len, key_len), True = may attend, is a target."""
+
+    weights: Tensor  # (n_heads, query_len, key_len), float64, 0 where hidden
+    mask: Tensor
+    facts: TokenFacts
+    same_sequence: bool = True
+
+    def removed(self, version: str) -> Tensor:
+        """(key_len): the keys that a version leaves out."""
+        keys = torch.arange(self.mask.shape[1])
+        out = torch.zeros(len(keys), dtype=torch.bool)
+        if version != "all":
+            out |= keys == 0
+        if version == "special":
+            out |= torch.tensor(self.facts.special)
+        return out
+
+    def targets(self, name: str) -> Tensor | None:
+        """Which keys a score is about."""
+        n_queries, n_keys = self.mask.shape
+        i, j = torch.arange(n_queries)[:, None], torch.arange(n_keys)[None]
+        ids, special = torch.tensor(self.facts.ids), torch.tensor(self.facts.special)
+        if name in ("special", "punctuation"):
+            return torch.tensor(getattr(self.facts, name))[None].expand(n_queries, -1)
+        if name == "first":
+            return (j == 0).expand(n_queries, -1)
+        if not self.same_sequence:
+            return None
+        if name == "duplicate":
+            return (ids[:, None] == ids[None]) & (j < i) & ~special[:, None] & ~special[None]
+        if name == "induction":
+            found = torch.zeros(n_queries, n_keys, dtype=torch.bool)
+            for row in range(n_queries):
+                for earlier in range(row):
+                    same = ids[earlier] == ids[row] and not special[row] and not special[earlier]
+                    if same and earlier + 1 < row:
+                        found[row, earlier + 1] = True
+            return found
+        near = {"previous": (1, 1), "self": (0, 0), "next": (-1, -1), "local": (-NEAR, NEAR)}[name]
+        return (i - j >= near[0]) & (i - j <= near[1])
+
+    def score(self, name: str, version: str) -> list[tuple[float, float, int]]:
+        """(score, chance, rows) of each head; NaN without rows."""
+        targets = self.targets(name)
+        if targets is None:
+            return [(torch.nan, torch.nan, 0)] * len(self.weights)
+        mask, weights, counted = self._left(version)
+        targets = targets & mask
+        rows = (targets.sum(-1) > 0) & (targets.sum(-1) < mask.sum(-1)) & counted
+        mass, chance = (weights * targets).sum(-1), targets.sum(-1) / mask.sum(-1).clamp(min=1)
+        return [(float(m[r].mean()), float(chance[r].mean()), int(r.sum())) for m, r in zip(mass, rows, strict=True)]
+
+    def entropy(self, version: str) -> list[tuple[float, float]]:
+        """(mean in nats, mean of entropy / ln of visible keys) of each head."""
+        mask, weights, counted = self._left(version)
+        entropy = -(weights * weights.clamp(min=1e-300).log()).sum(-1)
+        most = mask.sum(-1).clamp(min=2).log()
+        return [(float(e[r].mean()), float((e / most)[r].mean())) for e, r in zip(entropy, counted, strict=True)]
+
+    def by_distance(self, version: str) -> Tensor:
+        """(n_heads, query_len): mean mass at each distance."""
+        _mask, weights, counted = self._left(version)
+        n = self.mask.shape[0]
+        distance = (torch.arange(n)[:, None] - torch.arange(n)[None]).abs().reshape(-1)
+        found = [
+            torch.zeros(n, dtype=torch.float64).index_add_(0, distance, (w * r[:, None]).reshape(-1)) / r.sum()
+            for w, r in zip(weights, counted, strict=True)
+        ]
+        return torch.stack(found)
+
+    def concentration(self, version: str) -> list[tuple[float, float]]:
+        """(share of the most-read key, the same under uniform attention) of each head."""
+        mask, weights, counted = self._left(version)
+        uniform = mask / mask.sum(-1, keepdim=True).clamp(min=1)
+        return [
+            (float(w[r].mean(0).max()), float(uniform[r].mean(0).max())) for w, r in zip(weights, counted, strict=True)
+        ]
+
+    def left_out(self, version: str) -> list[float]:
+        """Mean mass that a version leaves out."""
+        rows = self.mask.sum(-1) >= 2
+        return (self.weights * self.removed(version)).sum(-1)[:, rows].mean(-1).tolist()
+
+    def _left(self, version: str) -> tuple[Tensor, Tensor, Tensor]:
+        # mask and weights without what is left out, rows sharing out what remains; which rows count, for each head
+        mask = self.mask & ~self.removed(version)
+        weights = self.weights * mask
+        left = self.weights.sum(-1) if version == "all" else weights.sum(-1)
+        counted = (mask.sum(-1) >= 2).expand(left.shape)
+        if version != "all":
+            weights = weights / left.clamp(min=LEFT)[..., None]
+            counted = counted & (left >= LEFT)
+        return mask, weights, counted

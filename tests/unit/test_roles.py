@@ -1,0 +1,147 @@
+"""Heads made so that their role is known, through the pass; ties, sinks, thresholds and texts that cannot tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from models.attention import causal_mask
+from models.blockwise import AttentionInputs, blockwise_attention
+from models.head_scores import MIN_ROWS, head_scores
+from models.head_targets import HeadTargets
+from models.masks import MaskLayout
+from models.roles import ROLES, role_of
+from models.token_facts import TokenFacts
+
+PERIOD, N = 20, 60
+IDS = tuple(range(100, 100 + PERIOD)) * 3  # random tokens repeated: none twice within a period
+
+
+def heads(weights: Tensor, *, ids: tuple[int, ...] = IDS, special: tuple[int, ...] = ()) -> list[dict[str, Any]]:
+    """Figures of heads with just these weights: their logarithms are the scores, through an identity as keys."""
+    n_heads, n, m = weights.shape
+    mask = MaskLayout.from_mask(causal_mask(n) if n == m else torch.ones(n, m, dtype=torch.bool))
+    query = weights.clamp(min=1e-30).double().log()
+    key = torch.eye(m, dtype=torch.float64).expand(n_heads, -1, -1)
+    facts = TokenFacts(ids, tuple(i in special for i in range(n)), tuple(i % PERIOD == 7 for i in range(n)))
+    targets = HeadTargets(mask, facts, same_sequence=True)
+    inputs = AttentionInputs(query, key, torch.zeros(n_heads, m, 1, dtype=torch.float64), 1.0, mask, targets=targets)
+    return head_scores(blockwise_attention(inputs).figures)
+
+
+def at(*keys: Any) -> Tensor:
+    """Weight 1 on one key a row; rows without such a key look at the first."""
+    weights = torch.zeros(N, N)
+    for row, key in enumerate(keys):
+        weights[row, key if 0 <= key <= row else 0] = 1.0
+    return weights
+
+
+def role(weights: Tensor, threshold: float = 0.3, **options: Any) -> dict[str, Any]:
+    """The role of one head."""
+    (head,) = heads(weights[None], **options)
+    return role_of(head, threshold)
+
+
+ROWS = range(N)
+UNIFORM = causal_mask(N).float() / torch.arange(1, N + 1)[:, None]
+EXACT = {
+    "previous": at(*(i - 1 for i in ROWS)),
+    "self": at(*ROWS),
+    "uniform": UNIFORM,
+    "induction": at(*(i - PERIOD + 1 for i in ROWS)),
+    "duplicate": at(*(i - PERIOD for i in ROWS)),
+    "local": at(*(i - 3 for i in ROWS)),
+    "punctuation": at(*((i - 7) // PERIOD * PERIOD + 7 for i in ROWS)),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_a_head_made_for_a_role_gets_it(name: str) -> None:
+    found = role(EXACT[name])
+    assert (found["name"], found["sinks"], found["of"]) == (name, [], "all")
+    if name != "uniform":
+        assert found["corrected"] > 0.6  # rows before the first match look at the first token
+
+
+def test_a_head_that_only_rests_is_a_sink() -> None:
+    found = role(at(*(0 for _ in ROWS)))
+    assert (found["name"], found["best"], found["sinks"]) == ("sink", None, ["first"])
+    assert set(found["untested"]) == set(ROLES)
+
+
+def test_a_sink_is_told_beside_what_the_rest_does() -> None:
+    (head,) = heads((0.95 * at(*(0 for _ in ROWS)) + 0.05 * EXACT["previous"])[None])
+    found = role_of(head)
+    assert (found["name"], found["sinks"], found["of"]) == ("previous", ["first"], "first")
+    assert found["corrected"] == pytest.approx(1.0, abs=1e-6)
+    assert head["without"]["first"]["removed"] == pytest.approx(0.95, abs=2e-3)  # the second row has nothing else
+    assert head["scores"]["previous"]["score"] < 0.1, "nothing of it is seen without taking the sink away"
+
+
+def test_special_tokens_are_a_sink_too() -> None:
+    rest = torch.where(torch.arange(N)[:, None] >= 30, 0.9 * at(*(30 for _ in ROWS)) + 0.1 * EXACT["self"], UNIFORM)
+    rest[:30] = at(*(0 for _ in ROWS))[:30]
+    found = role(rest, special=(30,))
+    assert found["sinks"] == [], "each takes less than half of all rows' mass"
+    late = torch.where(torch.arange(N)[:, None] >= 5, 0.9 * at(*(5 for _ in ROWS)) + 0.1 * EXACT["self"], UNIFORM)
+    found = role(late, special=(5,))
+    assert (found["name"], found["sinks"], found["of"]) == ("self", ["special"], "special")
+
+
+def test_of_scores_that_are_as_high_the_narrower_counts() -> None:
+    """All within four tokens, nearly all of it on the previous one: local is a little higher, previous says more."""
+    weights = 0.97 * EXACT["previous"] + 0.03 * at(*(i - 2 for i in ROWS))
+    (head,) = heads(weights[None])
+    assert head["scores"]["local"]["corrected"] > head["scores"]["previous"]["corrected"]
+    assert role_of(head)["name"] == "previous"
+    wide = 0.5 * EXACT["previous"] + 0.5 * at(*(i - 3 for i in ROWS))
+    assert role(wide)["name"] == "local"
+
+
+def test_below_the_threshold_a_head_is_mixed() -> None:
+    weights = 0.4 * EXACT["previous"] + 0.6 * at(*(i * 7 % (i + 1) for i in ROWS))
+    found = role(weights, 0.9)
+    assert (found["name"], found["otherwise"]) == ("mixed", "mixed")
+    assert role(weights, found["corrected"])["name"] == found["best"]
+
+
+def test_without_repeats_there_are_no_such_scores_nor_roles() -> None:
+    for weights in (EXACT["induction"], EXACT["duplicate"]):
+        (head,) = heads(weights[None], ids=tuple(range(N)))
+        assert head["scores"]["induction"] is None
+        assert head["scores"]["duplicate"] is None
+        found = role_of(head, 0.0)
+        assert found["name"] not in ("induction", "duplicate")
+        assert {"induction", "duplicate"} <= set(found["untested"])
+
+
+def test_too_few_rows_tell_nothing() -> None:
+    n = MIN_ROWS  # the first row sees one key only: one row too few is left
+    weights = torch.zeros(1, n, n)
+    weights[0, range(n), [0, *range(n - 1)]] = 1.0
+    (head,) = heads(weights, ids=tuple(range(n)))
+    assert (head["entropy"], head["distance"], head["concentration"]) == (None, None, None)
+    assert set(head["scores"].values()) == {None}
+    assert role_of(head)["name"] is None
+
+
+def test_chance_is_what_uniform_attention_gives() -> None:
+    (head,) = heads(UNIFORM[None])
+    for name, score in head["scores"].items():
+        if score is not None:
+            assert score["score"] == pytest.approx(score["chance"], abs=1e-7), name
+            assert score["corrected"] == pytest.approx(0.0, abs=1e-6)
+    previous, duplicate = head["scores"]["previous"], head["scores"]["duplicate"]
+    assert previous["chance"] == pytest.approx(sum(1 / (i + 1) for i in range(1, N)) / (N - 1), abs=1e-7)
+    of_row = [(i // PERIOD) / (i + 1) for i in range(PERIOD, N)]
+    assert (duplicate["chance"], duplicate["rows"]) == (
+        pytest.approx(sum(of_row) / len(of_row), abs=1e-7),
+        N - PERIOD,
+    )
+    assert head["entropy"]["normalised"] == pytest.approx(1.0, abs=1e-6)
+    assert head["distance"]["mean"] == pytest.approx(head["distance"]["uniform"], abs=1e-5)
+    assert head["concentration"]["share"] == pytest.approx(head["concentration"]["chance"], abs=1e-6)
