@@ -67,6 +67,8 @@ export const startRun = (request, signal) =>
 
 /** Every head's figures, with the bins of the distances: {heads, bins, …}. */
 export const getHeads = (id, site, signal) => json(at(id, `/heads?${query({ site })}`), { signal });
+/** What every head of a site puts on the links, written 29:12,30-31:5-6: {heads: [{layer, head, pairs}], pairs}. */
+export const getPairs = (id, site, pairs, signal) => json(at(id, `/heads?${query({ site, pairs, figures: false })}`), { signal });
 export const getLayers = (id, site, signal) => json(at(id, `/layers?${query({ site })}`), { signal });
 
 /** How alike heads are: the answer with the order, places and pairs, and all distances as {shape, data: Float32Array}. */
@@ -86,11 +88,19 @@ export async function getOverview(id, site, pool, signal) {
   return parseNpy(await answer.arrayBuffer());
 }
 
+/** One side of a run, 'source' or 'target', cut into units: [{index, text, first, stop, …}]. */
+export const getUnits = async (id, unit, side, signal) =>
+  (await json(at(id, `/units?${query({ unit, side })}`), { signal })).units;
+
 /** One window of one head (see `window.js` for its form). */
-export async function getWindow(id, { site, layer, head, rows, cols, pool, maxCells }, signal) {
-  const values = { site, layer, head, rows: span(rows), cols: span(cols), pool, max_cells: maxCells, format: 'json' };
+export async function getWindow(id, { site, layer, head, rows, cols, pool, maxCells, lens, unit }, signal) {
+  const values = { site, layer, head, rows: span(rows), cols: span(cols), pool, max_cells: maxCells, lens, unit, format: 'json' };
   return json(at(id, `/weights?${query(values)}`), { signal });
 }
+
+/** Two heads compared: {a, site_a, layer_a, head_a, b, …, rows, cols, maxCells}. */
+export const getComparison = ({ rows, cols, maxCells, ...heads }, signal) =>
+  json(`/api/compare?${query({ ...heads, rows: span(rows), cols: span(cols), max_cells: maxCells })}`, { signal });
 
 /**
  * Follows server-sent events at `path` until one of `final` arrives. Calls `onEvent(name, data)` for each and

@@ -8,26 +8,38 @@ import { controlFinder } from './controllers/finder.js';
 import { controlFirst } from './controllers/first.js';
 import { controlKeyboard } from './controllers/keyboard.js';
 import { controlLines } from './controllers/lines.js';
+import { controlLinks } from './controllers/links.js';
 import { controlModels } from './controllers/models.js';
 import { controlPictures } from './controllers/pictures.js';
+import { controlReports } from './controllers/reports.js';
+import { controlRecent } from './controllers/recent.js';
 import { controlRuns } from './controllers/runs.js';
+import { controlUnits } from './controllers/units.js';
 import { controlView } from './controllers/view.js';
 import { controlWindows } from './controllers/windows.js';
 import { ref } from './dom.js';
 import { setMessages } from './i18n.js';
 import { createStore } from './store.js';
+import { mountAlike } from './views/alike.js';
 import { mountBar } from './views/bar.js';
+import { mountCompareLink } from './views/compare-link.js';
 import { mountCompose } from './views/compose.js';
 import { exampleFor, mountFields } from './views/fields.js';
 import { mountFinderBar } from './views/finder-bar.js';
+import { mountHeadFigures } from './views/head-figures.js';
 import { mountHeadTools } from './views/head-tools.js';
 import { mountHelp } from './views/help.js';
+import { mountLayers } from './views/layers.js';
+import { mountLensTools } from './views/lens-tools.js';
 import { mountLegend } from './views/legend.js';
+import { mountLinks } from './views/links.js';
 import { mountMap } from './views/map.js';
 import { mountModels } from './views/models.js';
 import { mountOverview } from './views/overview.js';
 import { mountOverviewState } from './views/overview-state.js';
 import { mountReadout } from './views/readout.js';
+import { mountRole } from './views/role.js';
+import { mountScatter } from './views/scatter.js';
 import { mountSites } from './views/sites.js';
 import { mountStrip } from './views/strip.js';
 import { mountTable } from './views/table.js';
@@ -36,9 +48,9 @@ import { mountTopWeights } from './views/top-weights.js';
 import { mountTrust } from './views/trust.js';
 
 const VIEWS = [
-  mountBar, mountCompose, mountFields, mountModels, mountSites, mountStrip, mountTrust, mountOverview, mountOverviewState,
-  mountTabs, mountFinderBar, mountTable,
-  mountHeadTools, mountLegend, mountMap, mountReadout, mountTopWeights, mountHelp,
+  mountBar, mountCompareLink, mountCompose, mountFields, mountModels, mountSites, mountStrip, mountLinks, mountTrust, mountOverview, mountOverviewState,
+  mountTabs, mountFinderBar, mountTable, mountScatter, mountAlike, mountLayers, mountRole, mountHeadFigures,
+  mountHeadTools, mountLensTools, mountLegend, mountMap, mountReadout, mountTopWeights, mountHelp,
 ];
 
 const page = document.documentElement;
@@ -48,11 +60,15 @@ controlView(store);
 controlFinder(store);
 controlRuns(store);
 for (const mount of VIEWS) mount(document, store);
+controlRecent(store);
 controlDraft(store);
 controlCount(store);
 controlPictures(store);
+controlReports(store);
+controlUnits(store);
 controlWindows(store);
 controlLines(store);
+controlLinks(store);
 controlAddress(store);
 controlFirst(store, { exampleFor: (id) => exampleFor(ref(document, 'examples'), id) });
 controlModels(store);

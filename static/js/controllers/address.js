@@ -6,6 +6,7 @@
 import { clampView, fitsLink, formatAddress, parseAddress } from '../address.js';
 import { finderFields, readFinder } from '../finder-address.js';
 import { inputsOfRun } from '../inputs.js';
+import { linksText, readLinks } from '../links.js';
 
 /** Reads the address once, then follows both sides. */
 export function controlAddress(store) {
@@ -16,6 +17,7 @@ export function controlAddress(store) {
     written = location.hash;
     const address = parseAddress(location.hash);
     if (address.run !== null) store.set({ finder: readFinder(location.hash) });
+    readMarks();
     if (address.text !== null) {
       const { text, pair, target, implementation, truncate } = address;
       store.set({ text, pair, target, implementation, truncate, addSpecial: address.special });
@@ -32,10 +34,17 @@ export function controlAddress(store) {
     }
   }
 
+  function readMarks() {
+    const list = readLinks(location.hash);
+    if (linksText(list) !== linksText(store.state.pairs.list)) store.patch('pairs', { list, sides: null, last: null });
+  }
+
+  const beside = ({ finder, pairs }) => ({ ...finderFields(finder), pairs: linksText(pairs.list) });
+
   function write(state) {
-    const { run, view, finder } = state;
+    const { run, view } = state;
     if (run.phase !== 'done' && run.phase !== 'active') return;
-    const fragment = formatAddress(run.id, view, finderFields(finder));
+    const fragment = formatAddress(run.id, view, beside(state));
     if (fragment === location.hash) return;
     const same = parseAddress(location.hash).run === run.id;
     written = fragment;
@@ -44,12 +53,12 @@ export function controlAddress(store) {
   }
 
   store.on('copy-link', async ({ withText }) => {
-    const { run, view, finder } = store.state;
+    const { run, view } = store.state;
     const inputs = inputsOfRun(store.state);
     const { add_special_tokens: special, truncate } = run.summary.options;
     const { id: model, implementation } = run.summary.model;
     const extra = withText && fitsLink(inputs) ? { ...inputs, model, implementation, special, truncate } : null;
-    const link = `${location.origin}${location.pathname}${formatAddress(run.id, view, finderFields(finder), extra)}`;
+    const link = `${location.origin}${location.pathname}${formatAddress(run.id, view, beside(store.state), extra)}`;
     try {
       await navigator.clipboard.writeText(link);
       store.set({ notice: { key: extra ? 'link.copied_text' : 'link.copied' } });
@@ -59,7 +68,7 @@ export function controlAddress(store) {
   });
 
   read();
-  store.subscribe(['run', 'view', 'finder'], write);
+  store.subscribe(['run', 'view', 'finder', 'pairs'], write);
   addEventListener('hashchange', read);
   addEventListener('popstate', read);
 }

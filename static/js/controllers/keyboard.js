@@ -52,6 +52,7 @@ function onHeads(event, store) {
   if (event.key in STEPS) walk(store, STEPS[event.key]);
   else if (event.key === '[') changeLayer(store, -1);
   else if (event.key === ']') changeLayer(store, 1);
+  else if (event.key === 'm') store.emit(store.state.cursor ? 'mark-cell' : 'mark', store.state.cursor ?? {});
   else if (event.key === 's' && store.state.run.summary.sites.length > 1) nextSite(store);
   else if (event.key === 'Enter' && store.state.preview && !event.target.closest('button, a, summary')) {
     store.emit('head', store.state.preview);

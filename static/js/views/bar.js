@@ -9,7 +9,8 @@ import { applyTheme, onSystemScheme, saveTheme, savedTheme, THEMES } from '../th
 const SIGNS = { auto: '◐', light: '☀', dark: '☾' };
 const YEAR = 31536000; // seconds
 
-function mountTheme(button, store) {
+/** Mounts the button for light, dark or as the system. */
+export function mountTheme(button, store) {
   let theme = savedTheme();
   const show = () => {
     store.set({ scheme: applyTheme(theme) });
@@ -26,7 +27,8 @@ function mountTheme(button, store) {
   show();
 }
 
-function mountLanguage(link) {
+/** Mounts the link to the other language: the page stays as it is. */
+export function mountLanguage(link) {
   link.addEventListener('click', (event) => {
     event.preventDefault();
     const lang = new URL(link.href).searchParams.get('lang');
@@ -48,7 +50,7 @@ function mountNotice(node, store) {
   store.subscribe(['notice'], ({ notice }) => {
     node.hidden = !notice;
     if (!notice) return;
-    fill(node, t(notice.key), notice.link ? el('input', { value: notice.link, readonly: true, 'aria-label': t('link.label') }) : null);
+    fill(node, t(notice.key, notice.values), notice.link ? el('input', { value: notice.link, readonly: true, 'aria-label': t('link.label') }) : null);
     node.querySelector('input')?.select();
     clearTimeout(timer);
     timer = setTimeout(() => store.set({ notice: null }), notice.link ? 15000 : 3500);

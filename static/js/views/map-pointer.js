@@ -5,7 +5,7 @@
 
 import { perFrame } from '../dom.js';
 import { cellAtPoint, rectOf } from '../map-geometry.js';
-import { finished, shownRange, siteOf } from '../select.js';
+import { finished, mapSize, shownRange, tokensAt } from '../select.js';
 
 const CLICK_REACH = 4; // px between press and release that still count as a click
 const WHEEL = 0.0015; // zoom per wheel unit
@@ -20,11 +20,11 @@ const shift = ([from, to], by) => [from + by, to + by];
 function moveCell(store, [down, across], far) {
   const { rows, cols } = shownRange(store.state);
   const { cursor, map } = store.state;
-  const site = siteOf(store.state);
+  const size = mapSize(store.state);
   const by = cursor ? (far ? 10 : 1) : 0;
   const start = cursor ?? { row: rows[0], col: cols[0] };
-  const row = clamp(start.row + down * by * (map.window?.rowStep ?? 1), 0, site.query_len);
-  const col = clamp(start.col + across * by * (map.window?.colStep ?? 1), 0, site.key_len);
+  const row = clamp(start.row + down * by * (map.window?.rowStep ?? 1), 0, size.rows);
+  const col = clamp(start.col + across * by * (map.window?.colStep ?? 1), 0, size.cols);
   const missing = (place, [from, to]) => (place < from ? place - from : Math.max(0, place - to + 1));
   const [rowsBy, colsBy] = [missing(row, rows), missing(col, cols)];
   if (rowsBy || colsBy) store.emit('zoom', { rows: shift(rows, rowsBy), cols: shift(cols, colsBy) });
@@ -37,7 +37,8 @@ function onKey(event, store) {
   else if (event.key === '+' || event.key === '=') store.emit('zoom-by', { factor: 0.5, ...cursor });
   else if (event.key === '-') store.emit('zoom-by', { factor: 2, ...cursor });
   else if (event.key === '0') store.emit('zoom-out');
-  else if (event.key === 'Enter' && cursor) store.emit('token', { index: cursor.row, dir: 'row' });
+  else if (event.key === 'm' && cursor) store.emit('mark-cell', cursor);
+  else if (event.key === 'Enter' && cursor) store.emit('token', { index: tokensAt(store.state, 'rows', cursor.row)[0], dir: 'row' });
   else if (event.key === 'Escape') store.emit(cursor ? 'cursor' : 'let-go', null);
   else return false;
   return true;
@@ -67,7 +68,11 @@ function listenToDrag(figure, store, at, place, drawBox) {
     const cell = at(event, true);
     const { rows, cols } = shownRange(store.state);
     if (isClick(event)) {
-      if (event.type === 'pointerup') store.emit('token', { index: store.state.view.dir === 'row' ? cell.row : cell.col });
+      if (event.type === 'pointerup') {
+        const [axis, place] = store.state.view.dir === 'row' ? ['rows', cell.row] : ['cols', cell.col];
+        store.emit('token', { index: tokensAt(store.state, axis, place)[0] });
+        store.emit('pin-cell', cell);
+      }
     } else if (event.shiftKey) {
       store.emit('zoom', { rows: shift(rows, press.cell.row - cell.row), cols: shift(cols, press.cell.col - cell.col) });
     } else if (event.pointerType !== 'touch' && event.type === 'pointerup') store.emit('zoom', box(cell));

@@ -56,6 +56,10 @@ function mountSide(strip, store, side) {
     const dir = directionOf(store.state, side);
     if (dir) store.emit(intention, { index, dir });
   };
+  const choose = (index, extend) => {
+    if (store.state.marking) store.emit('mark-token', { index, side, extend });
+    else emit('token', index);
+  };
   const hover = perFrame((index) => emit('hover-token', index));
   strip.addEventListener('pointerover', (event) => event.pointerType !== 'touch' && hover(tokenAt(event)));
   strip.addEventListener('pointerleave', () => hover(null));
@@ -63,14 +67,15 @@ function mountSide(strip, store, side) {
     const index = tokenAt(event);
     if (index === null) return;
     focus = index;
-    emit('token', index);
+    choose(index, event.shiftKey);
   });
   strip.addEventListener('keydown', (event) => {
     const step = STEPS[event.key];
     const count = tokensOf(store.state, side).length;
     const hovered = store.state.hoverToken;
-    if (event.key === 'Escape') store.emit('let-go');
-    else if (event.key === 'Enter' || event.key === ' ') emit('token', focus);
+    if (event.key === 'Escape') store.emit(store.state.marking ? 'mark' : 'let-go');
+    else if (event.key === 'Enter' || event.key === ' ') choose(focus, event.shiftKey);
+    else if (event.key === 'm') store.emit('mark');
     else if (step && count) {
       const from = hovered && hovered.dir === directionOf(store.state, side) ? hovered.index : focus;
       focus = Math.min(count - 1, Math.max(0, from + step));
@@ -93,6 +98,7 @@ function mountSide(strip, store, side) {
     paint.begin(buildStrip(strip, tokens, texts));
   });
   store.subscribe(['run', 'line', 'scheme', 'view'], paint.colours);
+  store.subscribe(['run', 'view', 'pairs', 'marking'], paint.links);
   store.subscribe(['run', 'view', 'hoverToken', 'cursor', 'line'], (state) => {
     const dir = finished(state) && directionOf(state, side);
     const { hoverToken } = state;
@@ -123,5 +129,6 @@ export function mountStrip(root, store) {
     if (shown !== id) sides.scrollTop = 0;
     shown = id;
   });
+  store.subscribe(['marking'], ({ marking }) => sides.classList.toggle('is-marking', marking !== null));
   store.subscribe(['run', 'view', 'hoverToken'], (state) => fill(ref(root, 'strip-foot'), heading(state)));
 }

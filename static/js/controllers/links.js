@@ -1,0 +1,135 @@
+/**
+ * Marks links and asks which heads make them. Answers `mark` (begin or stop), `mark-token`, `mark-cell`, `mark-extend`,
+ * `unmark`, `unmark-all`, `pin-cell`. Links stay when the run changes; the newest wish wins, and only marking moves the view.
+ */
+
+import * as api from '../api.js';
+import { extended, linksText, linkText, MOST_LINKS, problemOf, ranked, sidesKey } from '../links.js';
+import { finished, placeOf, shownSides, siteOf, tokensAt } from '../select.js';
+
+const NO_HEADS = { status: 'none', heads: [], error: null };
+
+/** Follows the run, its site and the links. */
+export function controlLinks(store) {
+  let asked = null; // "run|site|links" that the heads are of, or are on their way for
+  let jump = false; // the best head is wanted on the screen
+  let fetching = new AbortController();
+
+  const patch = (fields) => store.patch('pairs', fields);
+  const marking = (fields) => store.set({ marking: fields });
+
+  /** Links that belong to other texts than those shown make room. */
+  function base() {
+    const { list, sides } = store.state.pairs;
+    return sides === null || sides === sidesKey(store.state) ? list : [];
+  }
+
+  function keep(list, last) {
+    jump = true;
+    if (list.length > MOST_LINKS) {
+      store.set({ notice: { key: 'links.full', values: { n: MOST_LINKS } } });
+      return;
+    }
+    patch({ list, sides: sidesKey(store.state), last });
+  }
+
+  function add(link) {
+    const list = base();
+    if (!list.some((one) => linkText(one) === linkText(link))) keep([...list, link], 'key');
+  }
+
+  store.on('mark', () => marking(store.state.marking || !finished(store.state) ? null : { query: null, extending: false }));
+
+  store.on('mark-token', ({ index, side, extend = false }) => {
+    const { marking: now, pairs } = store.state;
+    const { rows, cols } = shownSides(store.state);
+    const wide = extend || now.extending;
+    if (now.query === null && wide && pairs.last && base().length && side === cols) {
+      const list = base();
+      const link = list.at(-1);
+      keep([...list.slice(0, -1), { ...link, key: extended(link.key, index) }], 'key');
+      marking({ ...now, extending: false });
+    } else if (now.query === null) {
+      if (side === rows) marking({ query: [index, index], extending: false });
+    } else if (wide) {
+      if (side === rows) marking({ query: extended(now.query, index), extending: false });
+    } else if (side === cols) {
+      marking({ query: null, extending: false });
+      add({ query: now.query, key: [index, index] });
+    }
+  });
+  store.on('mark-extend', () => marking({ ...store.state.marking, extending: !store.state.marking.extending }));
+  store.on('mark-cell', ({ row, col }) => add({ query: inclusive('rows', row), key: inclusive('cols', col) }));
+  store.on('pin-cell', (cell) => store.set({ pinned: cell }));
+  store.on('unmark', ({ index }) => patch({ list: store.state.pairs.list.filter((_, at) => at !== index), last: null }));
+  store.on('unmark-all', () => patch({ list: [], sides: null, last: null }));
+
+  /** The tokens of one row or column of the heat map, both ends included. */
+  function inclusive(axis, index) {
+    const [first, stop] = tokensAt(store.state, axis, index);
+    return [first, stop - 1];
+  }
+
+  function open(heads, link) {
+    const [best] = ranked(heads);
+    store.emit('head', { layer: best.layer, head: best.head });
+    store.patch('view', { token: link.query[0], dir: 'row' });
+    store.emit('cursor', { row: placeOf(store.state, 'rows', link.query[0]), col: placeOf(store.state, 'cols', link.key[0]) });
+    store.emit('show-head');
+  }
+
+  async function load(id, site, links) {
+    const moves = jump;
+    jump = false;
+    fetching.abort();
+    fetching = new AbortController();
+    const { signal } = fetching;
+    patch({ status: 'loading', error: null });
+    try {
+      const { heads } = await api.getPairs(id, site, linksText(links), signal);
+      if (signal.aborted) return;
+      const found = heads.map(({ layer, head, pairs }) => ({ layer, head, ...pairs }));
+      patch({ status: 'ready', heads: found, error: null });
+      if (moves) open(found, links.at(-1));
+    } catch (error) {
+      if (signal.aborted) return;
+      const { name, given } = error.details ?? {};
+      // a mask of a kind that the page cannot tell: the service names the link that it hides
+      if (name === 'pairs' && links.some((link) => linkText(link) === given)) {
+        jump = moves;
+        patch({ refused: [...store.state.pairs.refused, given] });
+      } else patch({ ...NO_HEADS, status: 'error', error });
+    }
+  }
+
+  function want(state) {
+    const summary = finished(state);
+    const site = siteOf(state);
+    const where = summary && `${summary.id}|${site.site}`;
+    if (!asked?.startsWith(`${where}|`) && state.pairs.refused.length) {
+      patch({ refused: [] });
+      return;
+    }
+    const links = summary ? state.pairs.list.filter((link) => problemOf(state, link) === null) : [];
+    const key = links.length ? `${where}|${linksText(links)}` : null;
+    if (key === asked) return;
+    asked = key;
+    if (key !== null) load(summary.id, site.site, links);
+    else {
+      fetching.abort();
+      jump = false;
+      if (state.pairs.status !== 'none') patch(NO_HEADS);
+    }
+  }
+
+  let shown = null;
+  store.subscribe(['run', 'view', 'pairs'], (state) => {
+    const summary = finished(state);
+    if (summary && state.pairs.sides === null && state.pairs.list.length) patch({ sides: sidesKey(state) });
+    else want(state);
+    const now = summary && `${summary.id}|${siteOf(state).site}`;
+    if (now === shown) return;
+    shown = now;
+    if (state.marking || state.pinned) store.set({ marking: null, pinned: null });
+  });
+}

@@ -1,0 +1,196 @@
+"""Find by example: a marked link opens the head that makes it, in every way to mark one, and the link stays."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.conftest import OpenScreen
+from tests.browser.screen import WINDOW_ROUNDING, Screen, until
+
+SHOWN = 10  # heads in the list
+SEQ2SEQ = "fake-seq2seq"
+
+
+def token(screen: Screen, index: int, strip: str = "strip") -> Locator:
+    """One token of a strip."""
+    return screen.part(strip).locator(f'.tok[data-i="{index}"]')
+
+
+def mark(screen: Screen, query: int, key: int) -> None:
+    """Marks a link by clicking on the strip."""
+    if screen.part("mark").get_attribute("aria-pressed") == "false":
+        screen.part("mark").click()
+    token(screen, query).click()
+    token(screen, key).click()
+
+
+def best(screen: Screen, pairs: str, **query: Any) -> list[dict[str, Any]]:
+    """Heads by their weight on the links as the API gives it, largest first."""
+    heads: list[dict[str, Any]] = screen.api("/heads", pairs=pairs, **query)["heads"]
+    return sorted(heads, key=lambda head: (-head["pairs"]["mean"], head["layer"], head["head"]))
+
+
+def settled(screen: Screen, pairs: str) -> None:
+    """Waits until the address names these links and their heads are listed."""
+    until(lambda: screen.fragment("pairs") == pairs)
+    expect(screen.part("link-answer").locator(".link-head")).not_to_have_count(0)
+
+
+def listed(screen: Screen) -> list[tuple[int, int, float]]:
+    """The heads in the list: layer, head, weight."""
+    found: list[tuple[int, int, float]] = screen.js(
+        """() => [...document.querySelectorAll('.link-head')].map((one) =>
+            [Number(one.dataset.layer), Number(one.dataset.head), Number(one.querySelector('data').value)])"""
+    )
+    return [(int(layer), int(head), weight) for layer, head, weight in found]
+
+
+def assert_opened(screen: Screen, pairs: str, **query: Any) -> None:
+    """The page shows the head that the API ranks first, and lists the best ones with the API's weights."""
+    settled(screen, pairs)
+    heads = best(screen, pairs, **query)[:SHOWN]
+    wanted = (str(heads[0]["layer"]), str(heads[0]["head"]))
+    until(lambda: (screen.fragment("layer"), screen.fragment("head")) == wanted)
+    screen.wait_for_map()
+    expected = [(head["layer"], head["head"], pytest.approx(head["pairs"]["mean"])) for head in heads]
+    assert listed(screen) == expected
+
+
+def test_a_link_marked_on_the_strip_opens_the_head_that_makes_it(shown: Screen) -> None:
+    mark(shown, 10, 4)
+    assert_opened(shown, "10:4")
+    weight = best(shown, "10:4")[0]["pairs"]["mean"]
+    expect(shown.part("readout").locator("data")).to_be_visible()
+    assert shown.read_weight() == pytest.approx(weight, rel=WINDOW_ROUNDING)  # the cell itself, on the picture
+    expect(token(shown, 10)).to_have_class(re.compile("is-from"))
+    expect(token(shown, 4)).to_have_class(re.compile("is-onto"))
+
+
+def test_the_other_way_round_is_another_head(shown: Screen) -> None:
+    """A page that swapped query and key would open another head, or none: the mask hides it."""
+    mark(shown, 4, 10)
+    until(lambda: shown.fragment("pairs") == "4:10")
+    expect(shown.part("link-list").locator("li")).to_contain_text("masked")
+    expect(shown.part("link-answer").locator(".link-head")).to_have_count(0)
+    assert shown.fragment("layer") == "0"
+
+
+def test_spans_and_several_links(shown: Screen) -> None:
+    shown.part("mark").click()
+    token(shown, 10).click()
+    token(shown, 11).click(modifiers=["Shift"])
+    token(shown, 2).click()
+    settled(shown, "10-11:2")
+    token(shown, 4).click(modifiers=["Shift"])
+    assert_opened(shown, "10-11:2-4")
+    shown.part("mark-extend").click()  # without a Shift key
+    token(shown, 1).click()
+    assert_opened(shown, "10-11:1-4")
+    mark(shown, 13, 6)
+    assert_opened(shown, "10-11:1-4,13:6")
+    expect(shown.part("link-list").locator("li")).to_have_count(2)
+
+
+def test_by_keyboard(shown: Screen) -> None:
+    shown.part("mark").focus()
+    shown.page.keyboard.press("Enter")
+    for _ in range(9):
+        shown.page.keyboard.press("ArrowRight")
+    shown.page.keyboard.press("Enter")
+    for _ in range(4):
+        shown.page.keyboard.press("ArrowLeft")
+    shown.page.keyboard.press("Enter")
+    assert_opened(shown, "9:5")
+    shown.page.keyboard.press("Escape")
+    expect(shown.part("mark")).to_have_attribute("aria-pressed", "false")
+
+
+def test_a_head_of_the_list_opens(shown: Screen) -> None:
+    mark(shown, 10, 4)
+    assert_opened(shown, "10:4")
+    layer, head, _ = listed(shown)[3]
+    shown.part("link-answer").locator(".link-head").nth(3).click()
+    shown.wait_for_map()
+    assert (shown.fragment("layer"), shown.fragment("head")) == (str(layer), str(head))
+    expect(shown.part("link-answer").locator(".link-head").nth(3)).to_have_attribute("aria-pressed", "true")
+
+
+def test_links_survive_a_reload_and_the_view_stays(shown: Screen) -> None:
+    mark(shown, 10, 4)
+    assert_opened(shown, "10:4")
+    shown.part("layer").select_option("2")
+    shown.wait_for_map()
+    before = listed(shown)
+    shown.page.reload()
+    settled(shown, "10:4")
+    shown.wait_for_map()
+    assert shown.fragment("layer") == "2"
+    assert listed(shown) == before
+
+
+def test_removed_links_are_gone(shown: Screen) -> None:
+    mark(shown, 10, 4)
+    mark(shown, 12, 3)
+    settled(shown, "10:4,12:3")
+    shown.part("link-list").get_by_role("button").first.click()
+    settled(shown, "12:3")
+    first = best(shown, "12:3")[0]
+    until(lambda: listed(shown)[0][:2] == (first["layer"], first["head"]))
+    shown.part("unmark-all").click()
+    until(lambda: shown.fragment("pairs") is None)
+    expect(shown.part("link-answer").locator(".link-head")).to_have_count(0)
+    expect(token(shown, 12)).not_to_have_class(re.compile("is-from"))
+
+
+def test_another_text_is_asked_the_same_where_it_has_the_tokens(shown: Screen) -> None:
+    mark(shown, 10, 4)
+    mark(shown, 3, 2)
+    settled(shown, "10:4,3:2")
+    shown.run("only five words of text")
+    settled(shown, "10:4,3:2")
+    expect(shown.part("link-list").locator("li").first).to_contain_text("not in this text")
+    expected = best(shown, "3:2")[0]
+    until(lambda: listed(shown)[0][:2] == (expected["layer"], expected["head"]))
+
+
+def test_a_cell_of_the_picture_can_be_marked(shown: Screen) -> None:
+    shown.part("figure").click(position=shown.js("() => ({ x: 1, y: 1 })"))
+    expect(shown.part("mark-cell")).to_be_hidden()  # not a cell
+    shown.page.mouse.click(*shown.place_of(9, 5))
+    expect(shown.part("mark-cell")).to_be_visible()
+    shown.part("mark-cell").click()
+    assert_opened(shown, "9:5")
+    shown.point_at(11, 7)
+    shown.page.keyboard.press("m")
+    assert_opened(shown, "9:5,11:7")
+
+
+def test_between_two_texts(open_screen: OpenScreen, fake_server: str) -> None:
+    screen = open_screen(fake_server)
+    screen.choose_model(SEQ2SEQ)
+    screen.run("one two three four five six")
+    screen.choose_site("decoder.cross")
+    screen.part("mark").click()
+    token(screen, 2).click()  # of the source: no query here
+    token(screen, 1, "target-strip").click()
+    token(screen, 2).click()
+    assert_opened(screen, "1:2", site="decoder.cross")
+    screen.choose_site("encoder.self")
+    expect(screen.part("link-list").locator("li")).to_contain_text("another attention")
+    screen.choose_site("decoder.cross")
+    settled(screen, "1:2")
+
+
+@pytest.mark.parametrize(("lang", "said"), [("en", "Best of 270 heads"), ("zh", "270 个头中最高的")])
+def test_in_both_languages(open_screen: OpenScreen, fake_server: str, lang: str, said: str) -> None:
+    screen = open_screen(fake_server, lang=lang)
+    screen.run("When Mary and John went to the store, John gave a drink to")
+    mark(screen, 10, 4)
+    assert_opened(screen, "10:4")
+    expect(screen.part("link-answer")).to_contain_text(said)
+    chance = best(screen, "10:4")[0]["pairs"]["chance"]
+    expect(screen.part("link-answer")).to_contain_text(f"{chance:.3f}")
