@@ -2,7 +2,7 @@
 
 import { maskOf, siteOf } from './select.js';
 
-export const TABS = ['pictures', 'table'];
+export const TABS = ['pictures', 'table', 'scatter', 'alike', 'layers'];
 /** Scores that are shares of a row's weight, with chance and corrected. */
 export const SHARES = ['previous', 'self', 'next', 'duplicate', 'induction', 'punctuation', 'local', 'first', 'special'];
 /** Figures of other kinds. */

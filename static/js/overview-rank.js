@@ -1,6 +1,6 @@
 /** Where thumbnails lie when heads are in order of a score: line by line, the first at the top left. Pure geometry in CSS pixels. */
 
-const SIZE = 44; // width of a thumbnail, before the lines are filled
+const SIZE = 48; // width of a thumbnail, before the lines are filled
 const GAP = 6;
 const LABEL = 13; // height of the line under a thumbnail that names the head
 

@@ -53,11 +53,23 @@ const RAMPS = { light: makeRamp(ENDS.light, PEAK_CHROMA, STEPS), dark: makeRamp(
 /** The 256 [r, g, b] of a scheme ('light' or 'dark'), evenly spaced on the scale. */
 export const rampOf = (scheme) => RAMPS[scheme];
 
-/** Where a weight lies on the scale, 0…1. */
-export const position = (weight, scale) => (scale === 'sqrt' ? Math.sqrt(weight) : weight);
+/** The logarithmic scale spans so many powers of ten; what is smaller has the colour of 0. */
+export const DECADES = 4;
+
+const PLACES = {
+  sqrt: Math.sqrt,
+  log: (weight) => (weight > 0 ? Math.max(0, 1 + Math.log10(weight) / DECADES) : 0),
+};
+const WEIGHTS = {
+  sqrt: (place) => place * place,
+  log: (place) => (place > 0 ? 10 ** (DECADES * (place - 1)) : 0),
+};
+
+/** Where a weight lies on the scale, 0…1. On 'linear' and 'row' it is its own place; 'row' is of shares of a row's largest. */
+export const position = (weight, scale) => PLACES[scale]?.(weight) ?? weight;
 
 /** The weight at a place of the scale: the inverse of `position`. */
-export const weightAt = (place, scale) => (scale === 'sqrt' ? place * place : place);
+export const weightAt = (place, scale) => WEIGHTS[scale]?.(place) ?? place;
 
 /** The ramp step of a weight, 0…255. */
 export const stepOf = (weight, scale) => Math.round(position(Math.min(1, Math.max(0, weight)), scale) * (STEPS - 1));

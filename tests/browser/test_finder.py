@@ -1,4 +1,4 @@
-"""Finding heads: the table, the pictures in order of a score, filters and roles. The numbers on the screen are the API's."""
+"""Finding heads: the table, pictures in order of a score, filters and roles. The numbers on screen are the API's."""
 
 from __future__ import annotations
 

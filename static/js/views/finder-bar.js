@@ -61,6 +61,7 @@ export function mountFinderBar(root, store) {
     if (!shown) return;
     const { finder } = state;
     ref(root, 'finder-order').hidden = finder.tab === 'scatter';
+    ref(root, 'finder-axes').hidden = finder.tab !== 'scatter';
     fillScores(score, scoresOf(state), finder.score);
     score.parentElement.hidden = finder.tab === 'scatter';
     role.value = finder.role ?? '';
@@ -80,8 +81,9 @@ export function mountFinderBar(root, store) {
 function titleOf(state) {
   const site = finished(state) && siteOf(state);
   if (!site) return t('overview.label');
+  if (state.finder.tab === 'layers') return t('layers.title', { n: whole(site.n_layers) });
   const all = site.n_layers * site.n_heads;
   const { list, order } = surveyOf(state);
-  const partly = list.length && order.length < list.length && !['alike', 'layers'].includes(state.finder.tab);
+  const partly = list.length && order.length < list.length && state.finder.tab !== 'alike';
   return partly ? t('overview.some', { n: whole(order.length), all: whole(all) }) : t('overview.all', { n: whole(all) });
 }

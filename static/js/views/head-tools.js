@@ -1,10 +1,10 @@
 /**
- * Which head is shown, its leading score, pooling, colour scale and zoom.
- * Listens to run, view, preview, heads, map; emits head, site, pool, scale, zoom-by, zoom-out.
+ * Which head is shown, pooling and zoom.
+ * Listens to run, view, preview, map; emits head, site, pool, zoom-by, zoom-out.
  */
 
 import { el, fill, ref } from '../dom.js';
-import { shareText, t } from '../i18n.js';
+import { t } from '../i18n.js';
 import { finished, shownHead, siteOf } from '../select.js';
 import { mountSegments } from './segments.js';
 import { siteName } from './sites.js';
@@ -19,27 +19,14 @@ function options(count) {
 
 const readIndex = (text) => (/^\d+$/.test(text) ? Number(text) : text);
 
-/** The score of the head that stands out most above its chance level. */
-function leading(state) {
-  const { layer, head } = shownHead(state);
-  const found = state.heads.list.find((entry) => entry.layer === layer && entry.head === head);
-  const scores = Object.entries(found?.scores ?? {}).filter(([, score]) => score && score.score !== null);
-  scores.sort(([, one], [, other]) => (other.corrected ?? other.score) - (one.corrected ?? one.score));
-  return scores[0] ? { name: scores[0][0], ...scores[0][1] } : null;
-}
-
-function scoreText(score) {
-  if (!score) return [];
-  return [el('b', {}, `${t(`score.${score.name}`)} ${shareText(score.score)}`),
-    typeof score.chance === 'number' ? el('span', { class: 'aside' }, ` ${t('score.chance', { n: shareText(score.chance) })}`) : null];
-}
-
-/** Says how many weights a cell of the heat map stands for. */
-export function poolingText(window) {
+/** Says how many weights, or units, a cell of the heat map stands for. */
+export function poolingText(window, { lens, unit }) {
   if (!window) return '';
   if (!window.exact) return t('pooling.loading');
-  if (window.rowStep === 1 && window.colStep === 1) return t('pooling.one');
-  return t(`pooling.${window.pool}`, { rows: window.rowStep, cols: window.colStep });
+  const plain = lens === 'raw' && unit === 'token';
+  const what = { what: t(unit === 'token' ? 'pooling.values' : `pooling.${unit}s`), rows: window.rowStep, cols: window.colStep };
+  if (window.rowStep === 1 && window.colStep === 1) return t(plain ? 'pooling.one' : 'pooling.one_unit', what);
+  return t(plain ? `pooling.${window.pool}` : `pooling.${window.pool}_units`, what);
 }
 
 /** Mounts the tools above the heat map. */
@@ -49,7 +36,6 @@ export function mountHeadTools(root, store) {
   head.addEventListener('change', () => store.emit('head', { head: readIndex(head.value) }));
   site.addEventListener('change', () => store.emit('site', { site: site.value }));
   mountSegments(ref(root, 'pool'), store, (state) => state.view.pool, (pool) => store.emit('pool', { pool }));
-  mountSegments(ref(root, 'scale'), store, (state) => state.view.scale, (scale) => store.emit('scale', { scale }));
   ref(root, 'zoom-in').addEventListener('click', () => store.emit('zoom-by', { factor: STEP }));
   ref(root, 'zoom-out').addEventListener('click', () => store.emit('zoom-by', { factor: 1 / STEP }));
   ref(root, 'zoom-all').addEventListener('click', () => store.emit('zoom-out'));
@@ -71,16 +57,16 @@ export function mountHeadTools(root, store) {
     layer.value = String(chosen.layer);
     head.value = String(chosen.head);
     site.value = shown.site;
+    head.disabled = state.view.lens === 'rollout'; // a mean over the heads, whichever is chosen
     ref(root, 'head-top').classList.toggle('is-preview', state.preview !== null);
     const whole = state.view.rows === null && state.view.cols === null;
     ref(root, 'zoom-out').disabled = whole;
     ref(root, 'zoom-all').disabled = whole;
   });
-  store.subscribe(['heads', 'view', 'preview', 'run'], (state) => fill(ref(root, 'score'), scoreText(leading(state))));
   store.subscribe(['map', 'run', 'view'], (state) => {
     const { window } = state.map;
     const site = siteOf(state);
-    ref(root, 'pooling').textContent = poolingText(window);
+    ref(root, 'pooling').textContent = poolingText(window, state.view);
     const single = window?.rowStep === 1 && window.colStep === 1 && site?.row_step === 1 && site.col_step === 1;
     for (const button of ref(root, 'pool').querySelectorAll('button')) button.disabled = single; // nothing is pooled
   });

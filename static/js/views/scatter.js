@@ -1,0 +1,71 @@
+/** All heads by two of their scores. Listens to finder, heads, run, scheme; emits find. */
+
+import { el, fill, perFrame, ref } from '../dom.js';
+import { figureOf, MEASURES, SHARES, surveyOf } from '../finder.js';
+import { t, whole } from '../i18n.js';
+import { readInk } from '../ink.js';
+import { scatterLayout, tracesOf } from '../scatter-figure.js';
+import { finished, siteOf } from '../select.js';
+import { figureText } from '../table-columns.js';
+import { scoreName } from './finder-bar.js';
+import { fillLegend } from './points-legend.js';
+import { mountPoints } from './points.js';
+
+const SMALLEST = 60; // px: a figure that is not laid out yet is smaller
+
+function pointsOf(state) {
+  const { x, y, version } = state.finder;
+  const { list, order, roles } = surveyOf(state);
+  const points = order.map((at) => {
+    const figures = { x: figureOf(list[at], x, version), y: figureOf(list[at], y, version) };
+    if (!figures.x || !figures.y) return null;
+    const { layer, head } = list[at];
+    return {
+      layer, head, role: roles[at].name ?? 'untested', x: figures.x.value, y: figures.y.value, chance: { x: figures.x.chance, y: figures.y.chance },
+    };
+  });
+  return points.filter(Boolean);
+}
+
+/** Mounts the scatter. */
+export function mountScatter(root, store) {
+  const [figure, plot, ring, text] = ['scatter', 'scatter-plot', 'scatter-chosen', 'scatter-text'].map((name) => ref(root, name));
+  const choices = Object.fromEntries(['x', 'y', 'colour'].map((name) => [name, ref(root, `scatter-${name}`)]));
+  for (const name of ['x', 'y']) fill(choices[name], [...SHARES, ...MEASURES].map((score) => el('option', { value: score }, scoreName(score))));
+  for (const [name, select] of Object.entries(choices)) select.addEventListener('change', () => store.emit('find', { [name]: select.value }));
+
+  const points = mountPoints({ figure, plot, ring, text }, store, ({ layer, head, x, y }) => {
+    const { finder } = store.state;
+    return t('scatter.point', {
+      place: t('finder.place', { layer, head }), x: scoreName(finder.x), x_value: figureText(finder.x, x), y: scoreName(finder.y), y_value: figureText(finder.y, y),
+    });
+  });
+
+  function redraw() {
+    const { state } = store;
+    if (!finished(state) || state.finder.tab !== 'scatter') return;
+    for (const [name, select] of Object.entries(choices)) select.value = state.finder[name];
+    const size = { width: figure.clientWidth, height: figure.clientHeight };
+    if (Math.min(size.width, size.height) < SMALLEST) return;
+    const shown = pointsOf(state);
+    const layers = siteOf(state).n_layers;
+    plot.hidden = shown.length === 0;
+    fillLegend(ref(root, 'scatter-legend'), shown, state, layers);
+    const left = surveyOf(state).order.length - shown.length;
+    const none = state.heads.status === 'ready' ? 'scatter.none' : state.heads.status === 'error' ? 'finder.failed' : 'finder.loading';
+    ref(root, 'scatter-foot').textContent = !shown.length ? t(none)
+      : t(left ? 'scatter.foot_left' : 'scatter.foot', { n: whole(shown.length), left: whole(left) });
+    if (!shown.length) {
+      points.clear();
+      return;
+    }
+    const ink = readInk();
+    const names = { x: scoreName(state.finder.x), y: scoreName(state.finder.y) };
+    const data = tracesOf(shown, state.finder.colour, { layers, scheme: state.scheme, ink });
+    points.show(data, scatterLayout(shown, shown.map(({ chance }) => chance), names, size, ink), shown);
+  }
+
+  const again = perFrame(redraw);
+  store.subscribe(['finder', 'heads', 'run', 'scheme'], again);
+  new ResizeObserver(again).observe(figure);
+}

@@ -1,0 +1,196 @@
+"""The other views of all heads: scatter, layers, likeness, and all figures of one head. Numbers are the API's."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenScreen
+from tests.browser.screen import Screen, until
+from tests.browser.test_finder import REPEATED, open_tab
+
+SHARES = ("previous", "self", "next", "duplicate", "induction", "punctuation", "local", "first", "special")
+
+
+@pytest.fixture
+def found(screen: Screen) -> Screen:
+    """A run of a text with repeats, so that every score can be told."""
+    screen.run(REPEATED)
+    return screen
+
+
+def drawn(screen: Screen, name: str) -> dict[str, Any]:
+    """What Plotly was given and where a figure lies on the screen."""
+    shown: dict[str, Any] = screen.js(
+        """(name) => {
+            const plot = document.querySelector(`[data-ref=${name}]`);
+            if (!plot.dataset.drawn) return {};
+            const { left, top } = plot.getBoundingClientRect();
+            const { xaxis, yaxis, margin, width, height, shapes } = plot.layout;
+            return {
+                x: plot.data.flatMap((trace) => [...trace.x]), y: plot.data.flatMap((trace) => [...trace.y]),
+                xrange: xaxis.range, yrange: yaxis.range, left, top, margin, width, height, shapes,
+            };
+        }""",
+        name,
+    )
+    return shown
+
+
+def place_of(shown: dict[str, Any], x: float, y: float) -> tuple[float, float]:
+    """Where a point lies on the screen, from Plotly's own axes."""
+    margin = shown["margin"]
+    across = (x - shown["xrange"][0]) / (shown["xrange"][1] - shown["xrange"][0])
+    up = (y - shown["yrange"][0]) / (shown["yrange"][1] - shown["yrange"][0])
+    wide = shown["width"] - margin["l"] - margin["r"]
+    high = shown["height"] - margin["t"] - margin["b"]
+    return (shown["left"] + margin["l"] + across * wide, shown["top"] + margin["t"] + (1 - up) * high)
+
+
+def test_a_point_of_the_scatter_is_a_head(found: Screen) -> None:
+    heads = found.api("/heads")["heads"]
+    open_tab(found, "scatter")
+    found.part("scatter-x").select_option("self")
+    found.part("scatter-y").select_option("first")
+    want = [(head["scores"]["self"]["score"], head["scores"]["first"]["score"]) for head in heads]
+    until(
+        lambda: (
+            list(zip(drawn(found, "scatter-plot").get("x", []), drawn(found, "scatter-plot")["y"], strict=True)) == want
+        )
+    )
+    shown = drawn(found, "scatter-plot")
+    assert {
+        round(shape[name], 6) for shape in shown["shapes"] for name in ("x0", "y0") if shape[f"{name[0]}ref"] == name[0]
+    } == {round(heads[0]["scores"][name]["chance"], 6) for name in ("self", "first")}
+    best = max(heads, key=lambda head: head["scores"]["self"]["score"])
+    x, y = place_of(shown, best["scores"]["self"]["score"], best["scores"]["first"]["score"])
+    found.page.mouse.move(x, y)
+    expect(found.part("scatter-text")).to_contain_text(f"layer {best['layer']} · head {best['head']}")
+    expect(found.part("scatter-text")).to_contain_text(f"{best['scores']['self']['score']:.3f}")
+    found.page.mouse.click(x, y)
+    until(lambda: (found.fragment("layer"), found.fragment("head")) == (str(best["layer"]), str(best["head"])))
+
+
+def test_roles_have_marks_of_their_own(found: Screen) -> None:
+    open_tab(found, "scatter")
+    found.part("scatter-x").select_option("self")
+    found.part("scatter-y").select_option("previous")
+    found.part("scatter-colour").select_option("role")
+    expect(found.part("scatter-legend")).to_contain_text("previous token")
+    marks = found.part("scatter-legend").locator(".legend-role").count()
+    until(lambda: len(found.js("() => document.querySelector('[data-ref=scatter-plot]').data")) == marks)
+    symbols = found.js(
+        "() => document.querySelector('[data-ref=scatter-plot]').data.map((trace) => trace.marker.symbol)"
+    )
+    assert len(set(symbols)) == marks > 1
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_layers_say_how_far_they_look(open_screen: OpenScreen, fake_server: str, lang: str) -> None:
+    screen = open_screen(fake_server, lang=lang)
+    screen.run(REPEATED)
+    answer = screen.api("/layers")
+    open_tab(screen, "layers")
+    expect(screen.part("layers-box").locator("[data-layer]")).to_have_count(30)
+    for row in (0, 17):
+        layer = answer["layers"][row]["all"]
+        text = screen.part("layers-box").locator(f'[data-layer="{row}"]').inner_text()
+        distance, window = layer["distance"], layer["window"]
+        assert f"{distance['mean']:.1f} ± {distance['spread']:.1f}" in text
+        assert f"{window['within_50']} / {window['within_90']}" in text
+        bars = screen.part("layers-box").locator(f'[data-layer="{row}"] .curve-slot')
+        titles = [bars.nth(at).get_attribute("title") or "" for at in range(bars.count())]
+        for title, share, uniform in zip(titles, layer["curve"], layer["uniform_curve"], strict=True):
+            assert re.findall(r"0\.\d{3}|1\.000", title) == [f"{share:.3f}", f"{uniform:.3f}"]
+    first = answer["verdicts"]["all"][0]
+    said = screen.part("layers-box").locator(".findings .is-verdict").first.inner_text()
+    assert re.findall(r"\d+–\d+", said)[0] == f"{first['layers'][0]}–{first['layers'][1]}"
+    screen.part("layers-box").locator('[data-layer="17"] .curve').click()
+    until(lambda: screen.fragment("layer") == "17")
+    screen.part("layers-box").locator(".segments button").nth(1).click()
+    without = answer["layers"][0]["first"]["distance"]
+    expect(screen.part("layers-box").locator('[data-layer="0"]')).to_contain_text(
+        f"{without['mean']:.1f} ± {without['spread']:.1f}"
+    )
+
+
+def test_alike_heads_are_named_with_their_distance(found: Screen) -> None:
+    answer = found.api("/similarity")
+    one, other, distance = answer["duplicates"][0]
+    open_tab(found, "alike")
+    expect(found.part("alike-canvas")).to_be_visible(timeout=60_000)
+    found.part("alike-view").locator('[data-value="list"]').click()
+    first = found.part("alike-list").locator("li").first
+    names = [f"{index // 9}·{index % 9}" for index in (one, other)]
+    expect(first).to_have_text(f"{names[0]}≈{names[1]}{distance:.3f}")
+    first.locator("button").nth(1).click()
+    until(lambda: (found.fragment("layer"), found.fragment("head")) == tuple(names[1].split("·")))
+    found.part("alike-view").locator('[data-value="points"]').click()
+    expect(found.part("nearest").locator("li").first).to_contain_text(names[0])
+    until(lambda: len(drawn(found, "alike-plot").get("x", [])) == 270)
+    x, y = answer["positions"][0]
+    found.page.mouse.click(*place_of(drawn(found, "alike-plot"), x, y))
+    expect(found.part("alike-points-text")).to_contain_text("layer")
+
+
+def test_the_map_of_distances_tells_both_heads(found: Screen) -> None:
+    answer = found.api("/similarity")
+    open_tab(found, "alike")
+    expect(found.part("alike-canvas")).to_be_visible(timeout=60_000)
+    box = found.part("alike-canvas").bounding_box()
+    assert box is not None
+    cell = box["width"] / 270
+    found.page.mouse.move(box["x"] + 200.5 * cell, box["y"] + 3.5 * cell)
+    row, col = answer["order"][3], answer["order"][200]
+    expect(found.part("alike-text")).to_contain_text(f"{row // 9}·{row % 9} and {col // 9}·{col % 9}")
+    found.page.mouse.click(box["x"] + 200.5 * cell, box["y"] + 3.5 * cell)
+    until(lambda: (found.fragment("layer"), found.fragment("head")) == (str(row // 9), str(row % 9)))
+
+
+def test_all_figures_of_a_head_are_the_apis(found: Screen) -> None:
+    found.part("layer").select_option("3")
+    found.part("head").select_option("4")
+    head = next(one for one in found.api("/heads")["heads"] if (one["layer"], one["head"]) == (3, 4))
+    found.part("figures").locator("summary").click()
+    for name in SHARES:
+        score, left = head["scores"][name], head["without"]["first"]["scores"][name]
+        if score is None:
+            continue
+        cells = found.part("figures-body").locator(f'tr[data-score="{name}"] td').all_inner_texts()
+        want = [f"{score[field]:.3f}" for field in ("score", "chance", "corrected")] + [str(score["rows"])]
+        want += [f"{left[field]:.3f}" if left else "" for field in ("score", "corrected")]
+        assert [cell.replace("−", "-") for cell in cells] == [re.sub(r"^-0\.000$", "0.000", one) for one in want]
+    body = found.part("figures-body")
+    expect(body).to_contain_text(
+        f"within {head['distance']['within_50']} tokens, 90 % within {head['distance']['within_90']}"
+    )
+    expect(body).to_contain_text(f"position {head['concentration']['key']},")
+
+
+def test_the_title_tells_role_sink_and_threshold(found: Screen) -> None:
+    heads = found.api("/heads")["heads"]
+    head = next(
+        one for one in heads if one["role"]["best"] and not one["role"]["sinks"] and one["role"]["corrected"] > 0.5
+    )
+    found.part("layer").select_option(str(head["layer"]))
+    found.part("head").select_option(str(head["head"]))
+    score = head["scores"][head["role"]["best"]]
+    expect(found.part("score")).to_contain_text(f"corrected {score['corrected']:.2f} · score {score['score']:.2f}")
+    sink = next(one for one in heads if "first" in one["role"]["sinks"])
+    found.part("layer").select_option(str(sink["layer"]))
+    found.part("head").select_option(str(sink["head"]))
+    expect(found.part("score").locator("b").first).to_have_text(f"sink {sink['scores']['first']['score']:.2f}")
+
+
+def test_a_text_without_repeats_gives_no_induction(screen: Screen) -> None:
+    screen.run("one two three four five six seven eight nine ten eleven twelve")
+    open_tab(screen, "table")
+    screen.part("finder-score").select_option("induction")
+    cell = screen.part("table-body").locator("tr[data-at] td.number").first
+    expect(cell).to_have_text("–")
+    expect(cell).to_have_attribute("title", "not testable on this text")
+    open_tab(screen, "scatter")
+    expect(screen.part("scatter-foot")).to_have_text("No head has both scores on this text.")
