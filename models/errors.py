@@ -41,7 +41,14 @@ class RangeError(EngineError, ValueError):
 
 
 class LensUnavailable(EngineError):
-    """This part of the run cannot be seen through the lens that was asked for; the message says why."""
+    """This part of the run cannot be seen through the lens that was asked for; the message says why.
+
+    `why` names the reason in one word, `numbers` are those that the message speaks of.
+    """
+
+    def __init__(self, message: str, why: str, **numbers: int) -> None:
+        super().__init__(message)
+        self.why, self.numbers = why, numbers
 
 
 class UnsupportedModel(EngineError):

@@ -165,7 +165,7 @@ def _lenses(
     described = site_of(capture, request.site)
     if request.lens == "rollout":
         if isinstance(request.layer, str):
-            raise LensUnavailable("rollout ends at one layer: name it, instead of the mean or maximum over all")
+            raise LensUnavailable("rollout ends at one layer: name it, instead of the mean or maximum", "needs_layer")
         return [[lens_on(capture, Place(request.site, request.layer, 0), "rollout", rolled)]]
     layers = range(described.n_layers) if isinstance(request.layer, str) else (request.layer,)
     heads = range(described.n_heads) if isinstance(request.head, str) else (request.head,)
@@ -174,7 +174,10 @@ def _lenses(
     if n_heads > 1 and n_weights > WEIGHTS_REDUCED:
         raise LensUnavailable(
             f"over {n_heads} heads this window would read {n_weights} weights and the limit is {WEIGHTS_REDUCED}: "
-            "name one head, or a smaller range of rows and cols"
+            "name one head, or a smaller range of rows and cols",
+            "too_many_heads",
+            count=n_weights,
+            limit=WEIGHTS_REDUCED,
         )
     return [[lens_on(capture, Place(request.site, layer, head), request.lens) for head in heads] for layer in layers]
 

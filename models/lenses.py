@@ -39,7 +39,7 @@ FORMULAS: dict[Lens, str] = {
     "sink_free": "A(i, j) / Σₖ A(i, k), j, k > 0",
     "value": "A(i, j) · ‖v(j)‖",
     "output": "‖A(i, j) · v(j) · W_O‖",
-    "rollout": "R(l) = ½ (Ā(l) + I) · R(l − 1), R(−1) = I, Ā = mean over heads",
+    "rollout": "R(l) = ½ (Ā(l) + I) · R(l − 1), R(−1) = I, Ā = 1/H · Σₕ Aₕ",
 }
 
 
@@ -205,18 +205,23 @@ def key_lengths(capture: CaptureReader, place: Place, lens: Lens) -> Tensor:
         return lengths
     norms = tensors.get(prefix + "output_norms")
     if norms is None:
-        raise LensUnavailable(NO_PROJECTION)
+        raise LensUnavailable(NO_PROJECTION, "projection")
     return norms[place.head]
 
 
 def check_rollout(described: SiteDescription) -> None:
     """Raise LensUnavailable where there is no rollout."""
     if not described.site.endswith(".self"):
-        raise LensUnavailable("rollout follows one text through its layers, and here queries and keys are two texts")
+        raise LensUnavailable(
+            "rollout follows one text through its layers, and here queries and keys are two texts", "two_texts"
+        )
     if described.query_len > ROLLOUT_TOKENS:
         raise LensUnavailable(
             f"rollout multiplies whole matrices layer by layer and is computed up to {ROLLOUT_TOKENS} tokens; this run "
-            f"has {described.query_len}"
+            f"has {described.query_len}",
+            "too_long",
+            count=described.query_len,
+            limit=ROLLOUT_TOKENS,
         )
 
 

@@ -231,8 +231,9 @@ class LensRefused(DomainError):
 
     code = "lens_refused"
 
-    def __init__(self, lens: str, reason: str) -> None:
-        super().__init__(f"The lens {lens} shows nothing here: {reason}.", lens=lens, reason=reason)
+    def __init__(self, lens: str, reason: str, why: str, numbers: dict[str, int]) -> None:
+        message = f"The lens {lens} shows nothing here: {reason}."
+        super().__init__(message, lens=lens, reason=reason, field=why, **numbers)
 
 
 class ComparisonTooLarge(DomainError):

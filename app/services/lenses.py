@@ -70,7 +70,7 @@ class LensService:
         try:
             return lens_window(capture, request, *self.axes(record, request.site, unit), rolled)
         except LensUnavailable as error:
-            raise LensRefused(request.lens, str(error)) from error
+            raise LensRefused(request.lens, str(error), error.why, error.numbers) from error
 
     def _axis(self, record: RunRecord, unit: Unit, side: Side) -> Axis:
         if unit == "token":

@@ -1,6 +1,10 @@
 /** The view's state as the address's fragment, and back. Pure: it reads and writes strings only. */
 
 const LONGEST_TEXT = 2000;
+/** Colour scales, what a cell shows, and what rows and columns count; the usual one first. */
+export const SCALES = ['sqrt', 'linear', 'log', 'row'];
+export const LENSES = ['raw', 'sink_free', 'value', 'output', 'rollout'];
+export const UNITS = ['token', 'character', 'word', 'sentence'];
 const CUTS = ['cut_head', 'cut_tail'];
 
 const spanText = (range) => (range ? `${range[0]}:${range[1]}` : null);
@@ -34,6 +38,8 @@ export function formatAddress(runId, view, finder = {}, withText = null) {
     cols: spanText(view.cols),
     pool: view.pool === 'max' ? null : view.pool,
     scale: view.scale === 'sqrt' ? null : view.scale,
+    lens: view.lens === 'raw' ? null : view.lens,
+    unit: view.unit === 'token' ? null : view.unit,
     ...finder,
     model: withText?.model,
     special: withText?.special === false ? 0 : null,
@@ -69,7 +75,9 @@ export function parseAddress(fragment) {
       rows: readSpan(fields.get('rows')),
       cols: readSpan(fields.get('cols')),
       pool: oneOf(fields.get('pool'), ['max', 'mean']),
-      scale: oneOf(fields.get('scale'), ['sqrt', 'linear']),
+      scale: oneOf(fields.get('scale'), SCALES),
+      lens: oneOf(fields.get('lens'), LENSES),
+      unit: oneOf(fields.get('unit'), UNITS),
     },
   };
 }

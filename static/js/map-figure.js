@@ -33,10 +33,19 @@ export function longestLabels(tokens, rows, cols, pixels) {
   return { rows: longest(rows, tokens.rows), cols: longest(cols, tokens.cols) };
 }
 
+/** The cells as shares of what the end of the colour scale stands for: the head's largest, or that of each row. */
+function onScale({ z, largest }, scale) {
+  if (scale !== 'row' && largest === 1) return z;
+  return z.map((row) => {
+    const end = (scale === 'row' ? row.reduce((most, value) => Math.max(most, value ?? 0), 0) : largest) || 1;
+    return row.map((value) => (value === null ? null : value / end));
+  });
+}
+
 /** Plotly's trace for a window. */
 export function traceOf(window, scheme, scale) {
   return {
-    type: 'heatmap', z: window.z, ...placement(window), zmin: 0, zmax: 1, zauto: false, zsmooth: false,
+    type: 'heatmap', z: onScale(window, scale), ...placement(window), zmin: 0, zmax: 1, zauto: false, zsmooth: false,
     colorscale: plotlyScale(scheme, scale), showscale: false, hoverinfo: 'skip', connectgaps: false, hoverongaps: false,
   };
 }

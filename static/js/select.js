@@ -40,19 +40,53 @@ export function shownHead(state) {
   return state.preview ?? { layer: state.view.layer, head: state.view.head };
 }
 
-/** The half-open ranges that the heat map should show. */
-export function shownRange(state) {
-  const site = siteOf(state);
-  return {
-    rows: state.view.rows ?? [0, site?.query_len ?? 0],
-    cols: state.view.cols ?? [0, site?.key_len ?? 0],
-  };
+/** Whether the heat map shows the weights themselves, token by token. */
+export const isPlain = ({ view }) => view.lens === 'raw' && view.unit === 'token';
+
+/** What identifies the units that the heat map's rows and columns count. */
+export function unitsKey(state) {
+  const { rows, cols } = shownSides(state);
+  return [state.run.id, state.view.unit, rows, cols].join('|');
 }
 
-/** What identifies the shown head and its pooling, whatever part of it is shown. */
+/** What the heat map's rows and columns are, {rows, cols}: tokens or larger units; both empty while units are fetched. */
+export function mapAxes(state) {
+  if (state.view.unit === 'token') return axesOf(state);
+  const { units } = state;
+  return units.status === 'ready' && units.key === unitsKey(state) ? units : { rows: [], cols: [] };
+}
+
+/** How many rows and columns the heat map has. */
+export function mapSize(state) {
+  const site = siteOf(state);
+  if (state.view.unit === 'token') return { rows: site?.query_len ?? 0, cols: site?.key_len ?? 0 };
+  const { rows, cols } = mapAxes(state);
+  return { rows: rows.length, cols: cols.length };
+}
+
+/** The tokens, half-open, that one row or column of the heat map stands for; `axis` is 'rows' or 'cols'. */
+export function tokensAt(state, axis, index) {
+  const unit = state.view.unit === 'token' ? null : mapAxes(state)[axis][index];
+  return unit ? [unit.first, unit.stop] : [index, index + 1];
+}
+
+/** The row or column of the heat map that a token belongs to. */
+export function placeOf(state, axis, token) {
+  if (state.view.unit === 'token') return token;
+  return mapAxes(state)[axis].findIndex(({ stop }) => token < stop);
+}
+
+/** The half-open ranges that the heat map should show. */
+export function shownRange(state) {
+  const size = mapSize(state);
+  return { rows: state.view.rows ?? [0, size.rows], cols: state.view.cols ?? [0, size.cols] };
+}
+
+/** What identifies the shown head, its pooling, lens and unit, whatever part of it is shown. */
 export function headKey(state) {
   const { layer, head } = shownHead(state);
-  return [state.run.id, siteOf(state)?.site, layer, head, state.view.pool].join('|');
+  const { pool, lens, unit } = state.view;
+  return [state.run.id, siteOf(state)?.site, layer, head, pool, lens, unit].join('|');
 }
 
 /** What identifies the heat map's picture: two equal keys are the same picture. */

@@ -33,6 +33,17 @@ function hiddenCells(mask, site, rows, columns) {
   return Uint8Array.from({ length: rows * columns }, (_, at) => Number(masked(Math.floor(at / columns), at % columns)));
 }
 
+/** A head's cells as if each row of them had the weight 1 as its largest. */
+function byRow(cells, start, rows, columns) {
+  const own = cells.slice(start, start + rows * columns);
+  for (let row = 0; row < rows; row += 1) {
+    const line = own.subarray(row * columns, (row + 1) * columns);
+    const largest = line.reduce((most, byte) => Math.max(most, byte), 1);
+    for (let col = 0; col < columns; col += 1) line[col] = Math.round((255 * line[col]) / largest);
+  }
+  return own;
+}
+
 /** Paints one head. `hatch` and `ground` are [r, g, b] for masked cells. */
 function paint(image, cells, start, columns, { down, across, hidden, table, hatch, ground, mean }) {
   let at = 0;
@@ -65,7 +76,9 @@ export function thumbnails({ shape, cells, pool }, site, size, { scheme, scale, 
     if (!made.has(flat)) {
       if (!hidden.has(layer)) hidden.set(layer, hiddenCells(site.masks[layer], site, rows, columns));
       const image = new ImageData(wide, high);
-      paint(image, cells, flat * rows * columns, columns, { ...look, hidden: hidden.get(layer) });
+      const start = flat * rows * columns;
+      const [own, from] = scale === 'row' ? [byRow(cells, start, rows, columns), 0] : [cells, start];
+      paint(image, own, from, columns, { ...look, hidden: hidden.get(layer) });
       made.set(flat, image);
     }
     return made.get(flat);

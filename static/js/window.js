@@ -1,15 +1,17 @@
 /**
- * A window of one head: {rows, cols, rowStep, colStep, z, exact}. `z` is rows of cells, null where masked; cells are
- * aligned to index 0, so the first and last may reach beyond the window. `exact` is false for the overview's stand-in.
+ * A window of one head: {rows, cols, rowStep, colStep, z, exact, largest}. `z` is rows of cells, null where masked; cells
+ * are aligned to index 0, so the first and last may reach beyond the window. `exact` is false for the overview's stand-in.
+ * `largest` is what no cell of the whole head exceeds; exact windows also have {lens, unit, formula, removed}.
  */
 
 import { maskedCell } from './masks.js';
-import { maskOf, shownHead, siteOf } from './select.js';
+import { isPlain, maskOf, shownHead, siteOf } from './select.js';
 
 /** The window in the service's answer. */
 export function fromAnswer(answer) {
-  const { rows, cols, row_step: rowStep, col_step: colStep, pool, weights } = answer;
-  return { rows, cols, rowStep, colStep, pool, z: weights, exact: true };
+  const { rows, cols, row_step: rowStep, col_step: colStep, pool, weights, unit_max: largest } = answer;
+  const { lens, unit, formula, removed } = answer;
+  return { rows, cols, rowStep, colStep, pool, z: weights, exact: true, largest, lens, unit, formula, removed };
 }
 
 /** The shown head's tile of the overview as a window over the whole matrix; null where there is no such tile. */
@@ -17,7 +19,7 @@ export function fromTile(state) {
   const { layer, head } = shownHead(state);
   const { shape, cells, pool } = state.overview;
   const site = siteOf(state);
-  if (!cells || pool !== state.view.pool || !Number.isInteger(layer) || !Number.isInteger(head)) return null;
+  if (!isPlain(state) || !cells || pool !== state.view.pool || !Number.isInteger(layer) || !Number.isInteger(head)) return null;
   const [, heads, gridRows, gridCols] = shape;
   const start = (layer * heads + head) * gridRows * gridCols;
   const masked = maskedCell(maskOf(site, layer), site);
@@ -25,7 +27,7 @@ export function fromTile(state) {
     Array.from({ length: gridCols }, (__, col) =>
       masked(row, col) ? null : (cells[start + row * gridCols + col] / 255) ** 2));
   return {
-    rows: [0, site.query_len], cols: [0, site.key_len], rowStep: site.row_step, colStep: site.col_step, pool, z, exact: false,
+    rows: [0, site.query_len], cols: [0, site.key_len], rowStep: site.row_step, colStep: site.col_step, pool, z, exact: false, largest: 1,
   };
 }
 

@@ -80,12 +80,14 @@ class Screen:
         wanted = (self.run_id, self.fragment("site"), self.fragment("layer"), self.fragment("head"))
         ranges = [self.fragment(name) for name in ("rows", "cols")]
         same = all(want in (None, have) for want, have in zip(ranges, (rows, cols), strict=True))
+        lens, unit = drawn["key"].split("|")[5:7]
+        same = same and (self.fragment("lens") or "raw", self.fragment("unit") or "token") == (lens, unit)
         return (run, site, layer, head) == wanted and same and (self.fragment("pool") or "max") == pool
 
     @staticmethod
     def drawn_key(key: str) -> tuple[str, str, str, str, str, str, str]:
         """run, site, layer, head, rows, cols, pool of the picture that is drawn."""
-        run, site, layer, head, pool, rows, cols = key.split("|")
+        run, site, layer, head, pool, _lens, _unit, rows, cols = key.split("|")
         return run, site, layer, head, rows, cols, pool
 
     def choose_model(self, model_id: str) -> None:

@@ -23,7 +23,7 @@ def set_everything(screen: Screen) -> None:
     screen.page.locator('.tok[data-i="4"]').click()
     screen.js("() => { location.hash += '&pool=mean'; }")  # not to be clicked while nothing is pooled
     until(lambda: screen.part("pool").locator('[data-value="mean"]').get_attribute("aria-pressed") == "true")
-    screen.part("scale").locator('[data-value="linear"]').click()
+    screen.part("scale").select_option("linear")
     screen.part("zoom-in").click()
     screen.wait_for_map()
 
@@ -37,7 +37,8 @@ def test_a_link_restores_the_view(shown: Screen, open_screen: OpenScreen, fake_s
     assert {name: other.fragment(name) for name in VIEW} == before
     assert other.part("layer").input_value() == "7"
     assert other.part("head").input_value() == "3"
-    for part, value in (("direction", "col"), ("pool", "mean"), ("scale", "linear")):
+    expect(other.part("scale")).to_have_value("linear")
+    for part, value in (("direction", "col"), ("pool", "mean")):
         expect(other.part(part).locator(f'[data-value="{value}"]')).to_have_attribute("aria-pressed", "true")
     expect(other.page.locator('.tok[data-i="4"]')).to_have_class(re.compile("is-chosen"))
     assert other.row_labels() == shown.row_labels()

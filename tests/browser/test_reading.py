@@ -132,7 +132,7 @@ def test_linear_colour_keeps_weights_and_changes_paint(shown: Screen) -> None:
     seen = [(abs(w - 0.2), r, c, w) for r, line in enumerate(weights) for c, w in enumerate(line) if w is not None]
     _, row, col, weight = min(seen)  # a weight in the middle, where the two scales differ most
     before = shown.pixel(*shown.place_of(row, col))
-    shown.part("scale").locator('[data-value="linear"]').click()
+    shown.part("scale").select_option("linear")
     shown.page.mouse.move(5, 5)
     shown.page.wait_for_timeout(400)
     after = shown.pixel(*shown.place_of(row, col))

@@ -4,7 +4,7 @@
  */
 
 import * as api from '../api.js';
-import { finished, lineKey, mapKey, shownHead, shownToken, siteOf } from '../select.js';
+import { finished, isPlain, lineKey, mapKey, shownHead, shownToken, siteOf } from '../select.js';
 import { isUnpooled } from '../window.js';
 
 const NO_LINE = { status: 'none', key: null, index: null, dir: 'row', weights: null, error: null };
@@ -18,7 +18,7 @@ export function controlLines(store) {
 
   function fromMap(state, index, dir, length) {
     const { window, key } = state.map;
-    if (key !== mapKey(state) || !window || !isUnpooled(window)) return null;
+    if (!isPlain(state) || key !== mapKey(state) || !window || !isUnpooled(window)) return null;
     const [along, across] = dir === 'row' ? [window.cols, window.rows] : [window.rows, window.cols];
     if (along[0] !== 0 || along[1] !== length || index < across[0] || index >= across[1]) return null;
     return dir === 'row' ? window.z[index - across[0]] : window.z.map((row) => row[index - across[0]]);

@@ -1,7 +1,7 @@
 /** Changes of the view that need no server: which head, token, range, pooling and colour scale is shown. */
 
 import { clampView } from '../address.js';
-import { isCross, shownRange, shownSides, sidesOf, siteOf, tokensOf } from '../select.js';
+import { isCross, mapSize, shownRange, shownSides, sidesOf, siteOf, tokensOf } from '../select.js';
 
 const WHOLE = { rows: null, cols: null };
 const SMALLEST = 4; // cells across at the closest zoom
@@ -14,11 +14,11 @@ function place(centre, size, length) {
 }
 
 /** Rows and columns round a place, square where the matrix allows; whole ranges become null. */
-function squared(site, rows, cols) {
+function squared(whole, rows, cols) {
   const size = Math.max(rows[1] - rows[0], cols[1] - cols[0]);
-  const down = place((rows[0] + rows[1]) / 2, size, site.query_len);
-  const across = place((cols[0] + cols[1]) / 2, size, site.key_len);
-  const all = down[1] - down[0] === site.query_len && across[1] - across[0] === site.key_len;
+  const down = place((rows[0] + rows[1]) / 2, size, whole.rows);
+  const across = place((cols[0] + cols[1]) / 2, size, whole.cols);
+  const all = down[1] - down[0] === whole.rows && across[1] - across[0] === whole.cols;
   return all ? WHOLE : { rows: down, cols: across };
 }
 
@@ -30,7 +30,7 @@ function ofSite(state, name) {
   return clampView({ ...state.view, ...WHOLE, token: kept ? state.view.token : null }, site);
 }
 
-/** Answers `head`, `preview`, `token`, `direction`, `zoom`, `zoom-by`, `zoom-out`, `pool`, `scale`, `let-go` and the pointer's wishes. */
+/** Answers `head`, `preview`, `token`, `direction`, `zoom`, `zoom-by`, `zoom-out`, `pool`, `scale`, `lens`, `unit`, `let-go` and the pointer's wishes. */
 export function controlView(store) {
   const view = (fields) => store.patch('view', fields);
 
@@ -63,11 +63,15 @@ export function controlView(store) {
     if (site !== siteOf(state).site) store.set({ view: ofSite(state, site), preview: null, hoverToken: null, cursor: null });
   });
   store.on('scale', ({ scale }) => view({ scale }));
+  store.on('lens', ({ lens }) => view({ lens }));
+  store.on('unit', ({ unit }) => {
+    if (unit !== store.state.view.unit) store.set({ view: { ...store.state.view, ...WHOLE, unit }, cursor: null });
+  });
   store.on('cursor', (cursor) => {
     const now = store.state.cursor;
     if (now?.row !== cursor?.row || now?.col !== cursor?.col) store.set({ cursor });
   });
-  store.on('zoom', ({ rows, cols }) => view(squared(siteOf(store.state), rows, cols)));
+  store.on('zoom', ({ rows, cols }) => view(squared(mapSize(store.state), rows, cols)));
   store.on('zoom-out', () => view(WHOLE));
   store.on('zoom-by', ({ factor, row, col }) => {
     const { rows, cols } = shownRange(store.state);
@@ -75,7 +79,7 @@ export function controlView(store) {
       const fixed = at ?? (from + to) / 2;
       return [fixed - (fixed - from) * factor, fixed + (to - fixed) * factor];
     };
-    view(squared(siteOf(store.state), around(rows, row), around(cols, col)));
+    view(squared(mapSize(store.state), around(rows, row), around(cols, col)));
   });
   store.on('let-go', () => {
     if (store.state.preview) store.set({ preview: null });

@@ -4,7 +4,7 @@
  */
 
 import * as api from '../api.js';
-import { finished, headKey, mapKey, shownHead, shownRange, siteOf } from '../select.js';
+import { finished, headKey, mapKey, mapSize, shownHead, shownRange, siteOf, unitsKey } from '../select.js';
 import { covers, fromAnswer, fromTile } from '../window.js';
 
 const KEPT = 24; // windows remembered, so that walking back over heads asks nothing
@@ -50,6 +50,13 @@ export function controlWindows(store) {
       if (state.map.status !== 'none') store.set({ map: { status: 'none', key: null, window: null, error: null } });
       return;
     }
+    if (!mapSize(state).rows) { // its units are on their way, or cannot be had
+      stop();
+      const { status, error } = state.units;
+      const failed = status === 'error' && state.units.key === unitsKey(state);
+      store.set({ map: { status: failed ? 'error' : 'loading', key: null, window: null, error: failed ? error : null } });
+      return;
+    }
     const key = mapKey(state);
     const waiting = state.map.key === key && state.map.status === 'loading' && !state.map.window;
     if (key === wanted && !(waiting && state.overview.status === 'ready')) return;
@@ -68,8 +75,8 @@ export function controlWindows(store) {
     }
     store.set({ map: { status: 'loading', key, window: standIn(state), error: null } });
     fetching = new AbortController();
-    const { pool } = state.view;
-    const request = { site: siteOf(state).site, ...shownHead(state), ...shownRange(state), pool, maxCells: MAX_CELLS };
+    const { pool, lens, unit } = state.view;
+    const request = { site: siteOf(state).site, ...shownHead(state), ...shownRange(state), pool, lens, unit, maxCells: MAX_CELLS };
     timer = setTimeout(() => load(key, request, state.run.id), state.preview ? PREVIEW_WAIT : 0);
   }
 
@@ -83,5 +90,5 @@ export function controlWindows(store) {
     wanted = null;
     want(store.state);
   });
-  store.subscribe(['run', 'view', 'preview', 'overview'], want);
+  store.subscribe(['run', 'view', 'preview', 'overview', 'units'], want);
 }

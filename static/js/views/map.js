@@ -10,7 +10,7 @@ import { layoutOf, longestLabels, traceOf } from '../map-figure.js';
 import { placeMap, rectOf } from '../map-geometry.js';
 import { hidesCells } from '../masks.js';
 import { draw, loadPlotly } from '../plotly.js';
-import { axesOf, finished, isCross, mapKey, maskOf, shownHead, shownRange, siteOf } from '../select.js';
+import { finished, isCross, mapAxes, mapKey, maskOf, placeOf, shownHead, shownRange, siteOf } from '../select.js';
 import { cellAt } from '../window.js';
 import { listenToPointer } from './map-pointer.js';
 
@@ -57,12 +57,12 @@ export function mountMap(root, store) {
     const size = { width: figure.clientWidth, height: figure.clientHeight };
     if (size.width < 60 || size.height < 60) return;
     const { rows, cols } = shownRange(state);
-    const tokens = axesOf(state);
+    const tokens = mapAxes(state);
     const names = isCross(state) ? { query: t('figure.target'), key: t('figure.source') } : { query: t('figure.query'), key: t('figure.key') };
     place = placeMap(size, rows, cols, longestLabels(tokens, rows, cols, Math.min(size.width, size.height) - MARGIN));
     const ink = readInk();
     plot.hidden = false;
-    setBox(hatch, hidesCells(maskOf(siteOf(state), shownHead(state).layer)) ? { x: place.left, y: place.top, width: place.width, height: place.height } : null);
+    setBox(hatch, (state.view.lens === 'sink_free' || hidesCells(maskOf(siteOf(state), shownHead(state).layer))) ? { x: place.left, y: place.top, width: place.width, height: place.height } : null);
     const trace = traceOf(window, state.scheme, state.view.scale);
     await draw(plotly, plot, [trace], layoutOf(place, size, tokens, names, ink));
     plot.dataset.key = state.map.key;
@@ -78,7 +78,8 @@ export function mountMap(root, store) {
       return;
     }
     const { rows, cols } = place;
-    const token = view.token === null ? null : [view.token, view.token + 1];
+    const at = view.token === null ? -1 : placeOf(store.state, view.dir === 'row' ? 'rows' : 'cols', view.token);
+    const token = at < 0 ? null : [at, at + 1];
     setBox(chosen, token && (view.dir === 'row' ? rectOf(place, token, cols) : rectOf(place, rows, token)));
     const cell = cursor && map.window ? cellAt(map.window, cursor.row, cursor.col) : null;
     setBox(lines[0], cell && rectOf(place, cell.rows, cols));

@@ -3,30 +3,41 @@
 import { byTouch, el, fill, ref, tokenLabel } from '../dom.js';
 import { t, weightText, whole } from '../i18n.js';
 import { labelParts } from '../labels.js';
-import { axesOf, finished, mapKey } from '../select.js';
+import { finished, mapAxes, mapKey } from '../select.js';
 import { cellAt } from '../window.js';
+
+const LONGEST = 32; // letters of a token or unit
 
 /** A sentence whose {names} are replaced by elements. */
 export function sentence(key, parts) {
   return t(key).split(/(\{\w+\})/).map((piece) => parts[piece.slice(1, -1)] ?? piece);
 }
 
-const named = (token, index) => [el('span', { class: 'read-token' }, tokenLabel(labelParts(token))), el('span', { class: 'aside' }, ` (${whole(index)})`)];
+/** A sentence as a unit would fill the line: its beginning and end tell it from others. */
+function short(token) {
+  const letters = Array.from(token.text);
+  return letters.length <= LONGEST ? token : { ...token, text: `${letters.slice(0, LONGEST - 8).join('')}…${letters.slice(-7).join('')}` };
+}
+
+const named = (token, index) => [el('span', { class: 'read-token' }, tokenLabel(labelParts(short(token)))), el('span', { class: 'aside' }, ` (${whole(index)})`)];
 
 const span = ([from, to]) => (to - from === 1 ? whole(from) : `${whole(from)}–${whole(to - 1)}`);
 
 function exact(state, cursor, cell) {
-  const { rows, cols } = axesOf(state);
+  const { rows, cols } = mapAxes(state);
+  const { lens } = state.view;
   const parts = { query: el('span', {}, named(rows[cursor.row], cursor.row)), key: el('span', {}, named(cols[cursor.col], cursor.col)) };
-  if (cell.value === null) return sentence('readout.masked', parts);
+  const removed = state.map.window.removed?.[cursor.row - state.map.window.rows[0]] ?? null;
+  const rest = removed === null ? [] : [t('readout.removed', { n: weightText(removed) })];
+  if (cell.value === null) return [...sentence(lens === 'raw' ? 'readout.masked' : 'readout.hidden', parts), ...rest];
   const number = el('data', { value: cell.value, class: 'read-weight' }, weightText(cell.value));
-  return sentence('readout.weight', { ...parts, weight: number });
+  return [...sentence(lens === 'raw' ? 'readout.weight' : 'readout.value', { ...parts, what: t(`legend.${lens}`), weight: number }), ...rest];
 }
 
-function pooled(cell, pool) {
-  const parts = { rows: span(cell.rows), cols: span(cell.cols) };
+function pooled(cell, { pool, lens }) {
+  const parts = { rows: span(cell.rows), cols: span(cell.cols), what: t(`legend.${lens}`) };
   if (cell.value === null) return sentence('readout.pooled_masked', parts);
-  return sentence(`readout.pooled_${pool}`, { ...parts, weight: el('data', { value: cell.value, class: 'read-weight' }, weightText(cell.value)) });
+  return sentence(`readout.pooled_${pool}${lens === 'raw' ? '' : '_value'}`, { ...parts, weight: el('data', { value: cell.value, class: 'read-weight' }, weightText(cell.value)) });
 }
 
 function words(state) {
@@ -38,7 +49,7 @@ function words(state) {
   if (!cell) return [];
   if (!map.window.exact) return [t('readout.loading')];
   const one = cell.rows[1] - cell.rows[0] === 1 && cell.cols[1] - cell.cols[0] === 1;
-  return one ? exact(state, cursor, cell) : pooled(cell, view.pool);
+  return one ? exact(state, cursor, cell) : pooled(cell, view);
 }
 
 /** Mounts the readout. */
