@@ -61,6 +61,10 @@ class Pages:
         """A run of a GPT-2 stage by stage; which run, the address's fragment says."""
         return self._render(request, "stages.html", 200)
 
+    def compare(self, request: Request) -> Response:
+        """Two heads side by side; which ones, the address's fragment says."""
+        return self._render(request, "compare.html", 200)
+
     def error(self, request: Request, status: int, request_id: str | None = None) -> Response:
         """What a browser gets for a wrong address, or when something broke."""
         return self._render(request, "error.html", status, status=status, request_id=request_id)
@@ -123,6 +127,13 @@ def stages(request: Request) -> Response:
     """Where our Transformer and transformers' GPT-2 part."""
     pages: Pages = request.app.state.pages
     return pages.stages(request)
+
+
+@router.get("/compare")
+def compare(request: Request) -> Response:
+    """Two heads of one or two runs, and the difference between them."""
+    pages: Pages = request.app.state.pages
+    return pages.compare(request)
 
 
 @router.get(f"/static/{PLOTLY}")

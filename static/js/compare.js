@@ -1,0 +1,31 @@
+/** Puts the page /compare together: messages, the store, controllers that ask the server, views that draw. */
+
+import { getMessages } from './api.js';
+import { controlData } from './compare/data.js';
+import { mountLegend } from './compare/legend.js';
+import { mountMap } from './compare/map.js';
+import { mountReadout } from './compare/readout.js';
+import { controlRuns } from './compare/runs.js';
+import { mountSides } from './compare/sides.js';
+import { INITIAL } from './compare/state.js';
+import { mountTables } from './compare/tables.js';
+import { controlView } from './compare/view.js';
+import { ref } from './dom.js';
+import { setMessages } from './i18n.js';
+import { loadPlotly } from './plotly.js';
+import { createStore } from './store.js';
+import { mountLanguage, mountTheme } from './views/bar.js';
+import { mountHelp } from './views/help.js';
+
+const page = document.documentElement;
+setMessages(await getMessages(page.dataset.messages), page.lang);
+const store = createStore(INITIAL);
+mountTheme(ref(document, 'theme'), store);
+mountLanguage(ref(document, 'language'));
+mountHelp(document, store);
+controlData(store);
+const begin = controlRuns(store);
+controlView(store, begin);
+for (const mount of [mountSides, mountReadout, mountLegend, mountTables]) mount(document, store);
+for (const name of ['a', 'd', 'b']) mountMap(document, store, name);
+loadPlotly(page.dataset.plotly).then((plotly) => store.set({ plotly }), () => store.set({ plotly: 'failed' }));

@@ -1,0 +1,113 @@
+/** The place under the cursor in words: query, key, both weights and their difference; and the tools above the maps. */
+
+import { el, fill, ref } from '../dom.js';
+import { fixedText, t, weightText, whole } from '../i18n.js';
+import { mountSegments } from '../views/segments.js';
+import { sentence } from '../views/readout.js';
+import { sharedTokens } from './link.js';
+import { pictureOf } from './map.js';
+import { tokenNode } from './sides.js';
+import { answerOf, axesOf, isReady, isSameHead, SIDES } from './state.js';
+
+const STEP = 0.5; // of the range, per press of + or −
+
+/** A difference with its sign, as long as the weights beside it. */
+export function signedText(value) {
+  if (value === 0) return '0';
+  const size = Math.abs(value);
+  const text = size >= 0.001 ? size.toFixed(4) : size.toExponential(3);
+  return `${value > 0 ? '+' : '−'}${text}`;
+}
+
+const span = ([from, to]) => (to - from === 1 ? whole(from) : `${whole(from)}–${whole(to - 1)}`);
+
+/** Where a shared segment stands: one position where it is the same in both runs, else A's and B's. */
+export function positionText(segment) {
+  const positions = SIDES.map((side) => span(segment[side]));
+  return positions[0] === positions[1] ? positions[0] : positions.join(' / ');
+}
+
+/** One axis of the cursor: the segment's characters, with positions on each side. */
+function placeNode(answer, cursor, which, axesOfSides) {
+  if (cursor.d) {
+    const at = cursor.d[which][0];
+    const segment = answer[`axis_${which}`][at];
+    const tokens = sharedTokens([segment], axesOfSides.a[which]);
+    return el('span', {}, tokenNode(tokens[0]), el('span', { class: 'aside' }, ` (${positionText(segment)})`));
+  }
+  const side = cursor.a ? 'a' : 'b';
+  const index = cursor[side][which][0];
+  return el('span', {}, tokenNode(axesOfSides[side][which][index]), el('span', { class: 'aside' }, ` (${whole(index)})`));
+}
+
+function weightNode(side, cursor) {
+  const name = el('b', { class: 'side-letter' }, side.toUpperCase());
+  if (!cursor[side]) return el('span', { class: 'read-side' }, name, ` ${t('compare.no_counterpart')}`);
+  const weight = cursor.weights[side];
+  if (weight === undefined) return el('span', { class: 'read-side' }, name, ' …');
+  if (weight === null) return el('span', { class: 'read-side' }, name, ` ${t('compare.masked')}`);
+  return el('span', { class: 'read-side' }, name, ' ', el('data', { value: weight, class: 'read-weight', 'data-side': side }, weightText(weight)));
+}
+
+function words(state) {
+  const { cursor } = state;
+  const answer = answerOf(state);
+  if (!isReady(state)) return [];
+  if (!cursor || !answer) return [el('span', { class: 'quiet' }, t('compare.hint'))];
+  const axes = { a: axesOf(state, 'a'), b: axesOf(state, 'b') };
+  const [query, key] = ['rows', 'cols'].map((which) => placeNode(answer, cursor, which, axes));
+  const numbers = SIDES.map((side) => weightNode(side, cursor));
+  const { a, b } = cursor.weights;
+  const both = typeof a === 'number' && typeof b === 'number';
+  const difference = both ? el('span', { class: 'read-side' }, t('compare.less'), ' ',
+    el('data', { value: a - b, class: 'read-weight', 'data-side': 'd' }, signedText(a - b))) : null;
+  return [el('span', { class: 'read-place' }, sentence('compare.place', { query, key })), ...numbers, difference,
+    cursor.pinned ? el('span', { class: 'aside' }, t('compare.pinned')) : null];
+}
+
+/** Says how many weights a cell stands for, on the sides and in the difference. */
+function poolingText(state) {
+  const [a, d] = ['a', 'd'].map((name) => pictureOf(state, name)?.window);
+  const single = (window) => window.rowStep === 1 && window.colStep === 1;
+  if (!a) return '';
+  if (single(a) && (!d || single(d))) return t('pooling.one');
+  const side = t('pooling.max', { rows: a.rowStep, cols: a.colStep });
+  return d ? t('compare.pooling', { side, rows: d.rowStep, cols: d.colStep }) : side;
+}
+
+function alignedText(state) {
+  const answer = answerOf(state);
+  if (!answer) return '';
+  if (!answer.aligned) return t(`compare.apart.${answer.reason}`);
+  if (isSameHead(state)) return t('compare.same_head');
+  const lengths = SIDES.map((side) => axesOf(state, side).rows.length);
+  const values = { n: whole(answer.axis_rows.length), a: whole(lengths[0]), b: whole(lengths[1]) };
+  const same = answer.axis_rows.length === lengths[0] && answer.axis_rows.length === lengths[1];
+  return t(`compare.by.${answer.by}${same ? '_all' : ''}`, values);
+}
+
+/** Mounts the readout and the tools. */
+export function mountReadout(root, store) {
+  const readout = ref(root, 'readout');
+  store.subscribe(['cursor', 'found', 'sides', 'view', 'maps'], (state) => fill(readout, words(state)));
+  mountSegments(ref(root, 'scale'), store, (state) => state.view.scale, (scale) => store.emit('scale', { scale }));
+  ref(root, 'zoom-in').addEventListener('click', () => store.emit('zoom-by', { factor: STEP }));
+  ref(root, 'zoom-out').addEventListener('click', () => store.emit('zoom-by', { factor: 1 / STEP }));
+  ref(root, 'zoom-all').addEventListener('click', () => store.emit('zoom-out'));
+  store.subscribe(['view', 'found'], (state) => {
+    const all = state.view.rows === null && state.view.cols === null;
+    ref(root, 'zoom-out').disabled = all;
+    ref(root, 'zoom-all').disabled = all;
+    ref(root, 'zoom-in').disabled = !answerOf(state)?.aligned;
+  });
+  store.subscribe(['maps', 'found', 'sides', 'view'], (state) => {
+    ref(root, 'pooling').textContent = isReady(state) ? poolingText(state) : '';
+    ref(root, 'aligned').textContent = isReady(state) ? alignedText(state) : '';
+  });
+}
+
+/** A difference of two figures with its sign, unless it is 0 in so many digits. */
+export function differenceText(value, digits) {
+  const text = fixedText(value, digits);
+  return value > 0 && Number(text) !== 0 ? `+${text}` : text;
+}

@@ -1,0 +1,260 @@
+"""The page /compare: two runs or two heads side by side, a linked cursor, the difference, the changes, the figures."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.browser.comparing import Compared
+from tests.browser.conftest import WIDE, OpenScreen
+from tests.browser.screen import until
+
+FIRST = "When Mary and John went to the store, John gave a drink to"
+SECOND = "When Tom and Mary went to the park, Mary gave a ball to"
+PHONE = {"width": 390, "height": 844}
+TEXT = {
+    "en": {"title": "Compare two heads", "self": "self", "open": "Compare …", "empty": "Nothing to compare yet"},
+    "zh": {"title": "比较两个头", "self": "自身", "open": "与另一个比较…", "empty": "还没有可以比较的内容"},
+}
+
+
+def own_page(open_screen: OpenScreen, server: str, **options: Any) -> Compared:
+    """A browser of its own, whose list of runs is empty."""
+    return Compared(open_screen(server, **{"viewport": WIDE, **options}))
+
+
+def check_tables(compared: Compared) -> None:
+    """Every number of both tables is the API's."""
+    answer, fields, page = compared.answer, compared.fields, compared.page
+    rows = page.locator("[data-ref=changes] tbody tr")
+    expect(rows).to_have_count(len(answer["largest"]))
+    shown = rows.evaluate_all(
+        """rows => rows.map((row) => [
+            row.dataset.change, ...[...row.querySelectorAll('data')].map((one) => Number(one.value)),
+        ])"""
+    )
+    for (place, *numbers), change in zip(shown, answer["largest"], strict=True):
+        assert place == f"{change['row']}:{change['col']}"
+        assert numbers == [change["a"], change["b"], change["difference"]]
+    heads = {}
+    for side in ("a", "b"):
+        listed = compared.get(f"runs/{fields[side]}/heads", site=fields[f"site_{side}"])["heads"]
+        at = (fields[f"layer_{side}"], fields[f"head_{side}"])
+        heads[side] = next(one for one in listed if (str(one["layer"]), str(one["head"])) == at)
+    for name in heads["a"]["scores"]:
+        scores = [heads[side]["scores"][name] for side in ("a", "b")]
+        check_figures(page, name, [None if score is None else score["score"] for score in scores])
+    for name, field in (("entropy", "normalised"), ("distance", "mean"), ("concentration", "share")):
+        check_figures(page, name, [heads[side][name] and heads[side][name][field] for side in ("a", "b")])
+
+
+def check_figures(page: Page, name: str, values: list[float | None]) -> None:
+    """One row of the figures; its last number is the difference where both can be told."""
+    row = page.locator(f"[data-figure={name}]")
+    shown = [float(one) for one in row.locator("data").evaluate_all("nodes => nodes.map((node) => node.value)")]
+    known = [value for value in values if value is not None]
+    expected = [*known, known[0] - known[1]] if len(known) == 2 else known
+    assert shown == pytest.approx(expected, abs=1e-12), name
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_two_texts_on_one_model(open_screen: OpenScreen, fake_server: str, lang: str) -> None:
+    screen = open_screen(fake_server, lang=lang, viewport=WIDE)
+    before, after = screen.run(FIRST), screen.run(SECOND)
+    link = screen.part("compare-head")
+    expect(link).to_have_text(TEXT[lang]["open"])
+    link.click()
+    compared = Compared(screen)
+    expect(screen.page).to_have_title(re.compile(TEXT[lang]["title"]))
+    compared.wait()
+    assert (compared.fields["a"], compared.fields["b"]) == (after, before)
+    answer = compared.answer
+    assert answer["by"] == "tokens"
+    at = next(i for i, one in enumerate(answer["axis_rows"]) if one["text"] == " gave")
+    row = answer["axis_rows"][at]
+    compared.point("a", row["a"][0], row["a"][0])
+    until(lambda: len(compared.read()) == 3)
+    numbers = compared.read()
+    for side in ("a", "b"):
+        assert numbers[side] == pytest.approx(compared.weight(side, row[side], row[side]), abs=1e-6)
+    assert numbers["d"] == numbers["a"] - numbers["b"]
+    assert numbers["d"] == pytest.approx(answer["difference"][at][at], abs=1e-6)
+    for name, index in (("a", row["a"][0]), ("d", at), ("b", row["b"][0])):  # the same place is marked on all three
+        x, y = compared.place(name, index, index)
+        line, column = compared.box(name, "row"), compared.box(name, "col")
+        assert line["y"] <= y <= line["y"] + line["height"]
+        assert column["x"] <= x <= column["x"] + column["width"]
+    check_tables(compared)
+    assert not any(word in screen.page.evaluate("JSON.stringify(localStorage)") for word in ("Mary", "gave"))
+
+
+def test_a_token_without_counterpart_says_so(open_screen: OpenScreen, fake_server: str) -> None:
+    compared = own_page(open_screen, fake_server)
+    a, b = (compared.screen.run(text) for text in (FIRST, SECOND))
+    compared.open(f"#a={a}&b={b}")
+    tokens = compared.get(f"runs/{a}")["tokens"]["source"]
+    store = next(token["index"] for token in tokens if token["text"] == " store")
+    compared.point("a", store, store)
+    expect(compared.page.locator("[data-ref=readout]")).to_contain_text("no counterpart")
+    until(lambda: list(compared.read()) == ["a"])
+    assert compared.read()["a"] == pytest.approx(compared.weight("a", [store, store + 1], [store, store + 1]), abs=1e-6)
+    expect(compared.page.locator("[data-ref=mark-row-b]")).to_be_hidden()
+
+
+def test_one_text_on_two_models(open_screen: OpenScreen, fake_server: str) -> None:
+    compared = own_page(open_screen, fake_server)
+    a = compared.screen.run(FIRST)
+    compared.screen.choose_model("fake-pairs")
+    b = compared.screen.run(FIRST)
+    compared.open(f"#a={a}&b={b}&layer_a=3&head_a=1&layer_b=2&head_b=5")
+    expect(compared.page.locator("[data-ref=aligned]")).to_contain_text("every token has its counterpart")
+    answer = compared.answer
+    compared.point("d", 9, 4)
+    until(lambda: len(compared.read()) == 3)
+    assert compared.read()["d"] == pytest.approx(answer["difference"][9][4], abs=1e-6)
+    compared.point("b", 4, 9)  # the encoder sees what the decoder may not
+    expect(compared.page.locator("[data-ref=readout]")).to_contain_text("masked")
+    assert list(compared.read()) == ["b"]
+    check_tables(compared)
+
+
+def test_two_heads_of_one_run_from_the_list(open_screen: OpenScreen, fake_server: str) -> None:
+    compared = own_page(open_screen, fake_server)
+    run = compared.screen.run(FIRST)
+    page = compared.page
+    page.locator("[data-ref=nav-compare]").click()
+    compared.wait()
+    assert compared.fields["a"] == compared.fields["b"] == run
+    assert (compared.fields["head_a"], compared.fields["head_b"]) == ("0", "1")
+    page.locator("[data-ref=layer-b]").select_option("7")
+    page.locator("[data-ref=head-b]").select_option("mean")
+    compared.wait()
+    compared.point("a", 5, 2)
+    until(lambda: len(compared.read()) == 3)
+    numbers = compared.read()
+    assert numbers["a"] == pytest.approx(compared.weight("a", [5, 6], [2, 3]), abs=1e-6)
+    assert numbers["b"] == pytest.approx(compared.weight("b", [5, 6], [2, 3]), abs=1e-6)
+    page.locator("[data-ref=head-b]").select_option("0")
+    page.locator("[data-ref=layer-b]").select_option("0")
+    expect(page.locator("[data-ref=aligned]")).to_contain_text("the same head")
+    expect(page.locator("[data-ref=changes]")).to_contain_text("equal everywhere")
+
+
+def test_a_change_leads_to_its_place(open_screen: OpenScreen, fake_server: str) -> None:
+    compared = own_page(open_screen, fake_server)
+    run = compared.screen.run(FIRST)
+    compared.open(f"#a={run}&b={run}&head_b=4")
+    change = compared.answer["largest"][3]
+    compared.page.locator("[data-ref=changes] tbody button").nth(3).click()
+    until(lambda: len(compared.read()) == 3)
+    assert compared.read() == pytest.approx({"a": change["a"], "b": change["b"], "d": change["difference"]}, abs=1e-6)
+    x, y = compared.place("d", change["row"], change["col"])
+    line = compared.box("d", "row")
+    assert line["y"] <= y + 1 <= line["y"] + line["height"] + 1
+    compared.page.mouse.move(x, y)  # what was chosen stays while one points elsewhere
+    compared.point("d", 1, 0)
+    assert compared.read()["d"] == pytest.approx(change["difference"], abs=1e-6)
+
+
+def test_zoom_is_one_for_all_maps_and_in_the_address(open_screen: OpenScreen, fake_server: str) -> None:
+    compared = own_page(open_screen, fake_server)
+    a, b = (compared.screen.run(text) for text in (FIRST, SECOND))
+    compared.open(f"#a={a}&b={b}&head_b=4")
+    page = compared.page
+    page.locator("[data-ref=figure-d]").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("+")
+    compared.wait()
+    rows = [int(one) for one in compared.fields["rows"].split(":")]
+    axis = compared.answer["axis_rows"]
+    ranges = page.evaluate(
+        "() => ['a', 'd', 'b'].map((name) => document.querySelector(`[data-ref=plot-${name}]`).layout.yaxis.range)"
+    )
+    segments = axis[rows[0] : rows[1]]
+    expected = [[segments[0][side][0], segments[-1][side][1]] for side in ("a", "b")]
+    assert [sorted(one) for one in ranges] == [
+        [first - 0.5, stop - 0.5] for first, stop in (expected[0], rows, expected[1])
+    ]
+    check_tables(compared)
+    page.reload()
+    compared.wait()
+    assert [int(one) for one in compared.fields["rows"].split(":")] == rows
+    page.locator("[data-ref=zoom-all]").click()
+    compared.wait()
+    assert "rows" not in compared.fields
+
+
+def test_long_texts_are_pooled_and_their_numbers_exact(open_screen: OpenScreen, fake_server: str) -> None:
+    compared = own_page(open_screen, fake_server)
+    run = compared.screen.run(" ".join(f"w{i % 57}" for i in range(400)))
+    compared.open(f"#a={run}&b={run}&head_b=3")
+    expect(compared.page.locator("[data-ref=pooling]")).to_contain_text("2 × 2")
+    compared.point("a", 301, 17)
+    until(lambda: len(compared.read()) == 3)
+    row, col = (
+        int(compared.page.locator("[data-ref=readout] .aside").nth(at).inner_text().strip("() ")) for at in (0, 1)
+    )
+    numbers = compared.read()
+    for side in ("a", "b"):
+        assert numbers[side] == pytest.approx(compared.weight(side, [row, row + 1], [col, col + 1]), abs=1e-6)
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_without_runs_it_says_what_to_do(open_screen: OpenScreen, fake_server: str, lang: str) -> None:
+    compared = own_page(open_screen, fake_server)
+    compared.open(lang=lang)
+    expect(compared.page.locator("[data-ref=empty]")).to_contain_text(TEXT[lang]["empty"])
+    compared.page.locator("[data-ref=empty] a").click()
+    expect(compared.page.locator("#text")).to_be_visible()
+
+
+def test_a_run_that_is_gone_leaves_the_list(open_screen: OpenScreen, fake_server: str) -> None:
+    compared = own_page(open_screen, fake_server)
+    a, b = (compared.screen.run(f"{text} again") for text in (FIRST, SECOND))
+    page = compared.page
+    page.evaluate("(id) => fetch(`/api/runs/${id}`, { method: 'DELETE' })", a)
+    compared.screen.witness.allow("404")
+    compared.open()
+    page.goto(f"{compared.screen.base}/compare?lang=en#a={b}&b={a}")
+    expect(page.locator("[data-ref=trouble-b]")).to_contain_text("no longer stored")
+    listed = page.evaluate("() => JSON.parse(localStorage.getItem('everyhead.recent')).map((one) => one.id)")
+    assert listed == [b]
+    page.locator("[data-ref=run-b]").select_option(b)
+    compared.wait()
+
+
+def test_cross_attention_beside_self_attention_is_refused_in_words(open_screen: OpenScreen, fake_server: str) -> None:
+    compared = own_page(open_screen, fake_server)
+    compared.screen.choose_model("fake-seq2seq")
+    run = compared.screen.run(FIRST)
+    page = compared.page
+    page.goto(f"{compared.screen.base}/compare?lang=en#a={run}&b={run}&head_b=2")
+    expect(page.locator("[data-ref=site-b]")).to_be_visible()
+    page.locator("[data-ref=site-b]").select_option("decoder.cross")
+    expect(page.locator("[data-ref=state-d]")).to_contain_text("no axes in common")
+    page.locator("[data-ref=site-a]").select_option("decoder.cross")
+    page.locator("[data-ref=head-a]").select_option("1")
+    compared.wait()
+    check_tables_of_changes = page.locator("[data-ref=changes] tbody tr")
+    expect(check_tables_of_changes).to_have_count(len(compared.answer["largest"]))
+
+
+@pytest.mark.parametrize(("lang", "scheme"), [("en", "light"), ("zh", "dark")])
+@pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
+def test_it_can_be_read_by_everyone(
+    open_screen: OpenScreen, fake_server: str, lang: str, scheme: str, viewport: dict[str, int]
+) -> None:
+    compared = own_page(open_screen, fake_server, viewport=viewport, color_scheme=scheme, lang=lang)
+    a, b = (compared.screen.run(text) for text in (FIRST, SECOND))
+    compared.open(f"#a={a}&b={b}&head_b=4", lang)
+    violations = Axe().run(compared.page).response["violations"]
+    serious = [
+        f"{one['id']}: {one['nodes'][0]['target']}" for one in violations if one["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+    assert compared.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert not re.search(r"compare\.|score\.|role\.", compared.page.locator("main").inner_text())
