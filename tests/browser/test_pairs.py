@@ -56,7 +56,7 @@ def assert_opened(screen: Screen, pairs: str, **query: Any) -> None:
     wanted = (str(heads[0]["layer"]), str(heads[0]["head"]))
     until(lambda: (screen.fragment("layer"), screen.fragment("head")) == wanted)
     screen.wait_for_map()
-    expected = [(head["layer"], head["head"], pytest.approx(head["pairs"]["mean"])) for head in heads]
+    expected: list[Any] = [(head["layer"], head["head"], pytest.approx(head["pairs"]["mean"])) for head in heads]
     assert listed(screen) == expected
 
 
