@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,8 +11,9 @@ from torch import Tensor
 from models.token_facts import TokenFacts
 
 NEAR = 4
+VERSIONS = ("all", "first", "special")
 SCORES = ("previous", "self", "next", "first", "special", "punctuation", "duplicate", "induction", "local")
-LEFT = 0.01
+LEFT, MIN_ROWS = 0.01, 8
 
 
 @dataclass(frozen=True)
@@ -46,14 +48,9 @@ class Dense:
             return None
         if name == "duplicate":
             return (ids[:, None] == ids[None]) & (j < i) & ~special[:, None] & ~special[None]
-        if name == "induction":
-            found = torch.zeros(n_queries, n_keys, dtype=torch.bool)
-            for row in range(n_queries):
-                for earlier in range(row):
-                    same = ids[earlier] == ids[row] and not special[row] and not special[earlier]
-                    if same and earlier + 1 < row:
-                        found[row, earlier + 1] = True
-            return found
+        if name == "induction":  # the key after each earlier same token
+            before = (ids[:, None] == ids[None]) & ~special[:, None] & ~special[None]
+            return torch.cat([torch.zeros(n_queries, 1, dtype=torch.bool), before[:, :-1]], 1) & (j < i)
         near = {"previous": (1, 1), "self": (0, 0), "next": (-1, -1), "local": (-NEAR, NEAR)}[name]
         return (i - j >= near[0]) & (i - j <= near[1])
 
@@ -109,3 +106,32 @@ class Dense:
             weights = weights / left.clamp(min=LEFT)[..., None]
             counted = counted & (left >= LEFT)
         return mask, weights, counted
+
+
+def assert_same(found: dict[str, Tensor], dense: Dense, tolerance: float) -> int:
+    """Every figure of every version; gives the number of scores compared that are numbers."""
+    seen = 0
+    n = dense.mask.shape[0]
+    close: dict[str, Any] = {"rtol": 0, "atol": tolerance, "equal_nan": True}
+    for at, version in enumerate(VERSIONS[: len(found["removed"])]):
+        torch.testing.assert_close(found["removed"][at].tolist(), dense.left_out(version), **close)
+        for place, name in enumerate(SCORES):
+            expected = torch.tensor(dense.score(name, version), dtype=torch.float64).T
+            given = found["scores"][at, place].clone()
+            assert torch.equal(given[2], expected[2]), f"rows of {name} of {version}"
+            given, expected = (values[:, expected[2] >= MIN_ROWS] for values in (given, expected))  # what is told
+            assert torch.allclose(given, expected, **close), f"{name} of {version}: {given} for {expected}"
+            seen += expected.shape[1]
+        some = found["entropy"][at, 2] >= MIN_ROWS
+        expected = torch.tensor(dense.entropy(version), dtype=torch.float64).T[:, some]
+        assert expected.isnan().sum() == 0
+        torch.testing.assert_close(found["entropy"][at, 1, some], expected[1], **close)
+        torch.testing.assert_close(found["entropy"][at, 0, some], expected[0], rtol=0, atol=tolerance * 10)  # nats
+        shares = torch.tensor(dense.concentration(version), dtype=torch.float64).T[:, some]
+        torch.testing.assert_close(found["concentration"][at, [0, 2]][:, some], shares, **close)
+        if dense.same_sequence:
+            by_distance, given = dense.by_distance(version)[some], found["by_distance"][at, some].double()
+            torch.testing.assert_close(given, by_distance, **close)
+            steps = torch.arange(n, dtype=torch.float64)
+            torch.testing.assert_close(given @ steps, by_distance @ steps, rtol=0, atol=tolerance * n)
+    return seen

@@ -23,6 +23,7 @@ from models.capture import Capture
 from models.huggingface import HuggingFaceModel
 from models.protocol import CaptureReader
 from models.recorder import ModuleCall, Recorder
+from models.token_facts import TokenFacts
 
 
 @dataclass
@@ -109,14 +110,17 @@ def noted_pass(model: PreTrainedModel, name: str, token_ids: Sequence[int], reco
     return notes
 
 
-def eager_and_ours(looked_into: HuggingFaceModel, token_ids: Sequence[int]) -> tuple[list[Tensor], Capture]:
-    """Weights of an eager pass, and our capture of the same query and key."""
+def eager_and_ours(
+    looked_into: HuggingFaceModel, token_ids: Sequence[int], facts: TokenFacts | None = None
+) -> tuple[list[Tensor], Capture]:
+    """Weights of an eager pass, and our capture of the same query and key, with figures where facts are given."""
     model = looked_into.model
     recorder = Recorder(
         {id(module): name for name, module in model.named_modules()},
         looked_into.expected,
         on_layer=lambda _done, _total: None,
         should_stop=lambda: False,
+        facts=None if facts is None else dict.fromkeys(looked_into.expected, facts),
     )
     notes = noted_pass(model, "eager_noting", token_ids, recorder)
     return notes.weights, recorder.capture()

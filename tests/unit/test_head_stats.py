@@ -10,10 +10,10 @@ from torch import Tensor
 
 from models.attention import attention_scores, attention_weights, causal_mask, sliding_window_mask
 from models.blockwise import AttentionInputs, blockwise_attention
-from models.head_targets import SCORES, VERSIONS, HeadTargets
+from models.head_targets import SCORES, HeadTargets
 from models.masks import MaskLayout
 from models.token_facts import TokenFacts
-from tests.dense_heads import Dense
+from tests.dense_heads import Dense, assert_same
 
 HEADS, N = 4, 200  # two blocks of rows
 TOLERANCE = 1e-5  # the issue's own bound; float32 sums over 200 rows give about 1e-6
@@ -61,33 +61,6 @@ def layer(mask: Tensor, known: TokenFacts, *, dtype: torch.dtype, sinks: bool = 
         seen = torch.cat([mask, torch.ones(n, 1, dtype=torch.bool)], -1)
     weights = attention_weights(scores, seen)[..., :m]
     return found, Dense(weights, mask, known, other.get("same_sequence", True))
-
-
-def assert_same(found: dict[str, Tensor], dense: Dense, tolerance: float) -> int:
-    """Every figure of every version; gives the number of scores compared that are numbers."""
-    seen = 0
-    n = dense.mask.shape[0]
-    close: dict[str, Any] = {"rtol": 0, "atol": tolerance, "equal_nan": True}
-    for at, version in enumerate(VERSIONS[: len(found["removed"])]):
-        torch.testing.assert_close(found["removed"][at].tolist(), dense.left_out(version), **close)
-        for place, name in enumerate(SCORES):
-            expected = torch.tensor(dense.score(name, version), dtype=torch.float64).T
-            given = found["scores"][at, place].clone()
-            given[:2, given[2] == 0] = torch.nan
-            assert torch.allclose(given, expected, **close), f"{name} of {version}: {given} for {expected}"
-            seen += int((expected[2] > 0).sum())
-        expected = torch.tensor(dense.entropy(version), dtype=torch.float64).T
-        torch.testing.assert_close(found["entropy"][at, 1], expected[1], **close)
-        torch.testing.assert_close(found["entropy"][at, 0], expected[0], rtol=0, atol=tolerance * 10)
-        shares = torch.tensor(dense.concentration(version), dtype=torch.float64).T
-        torch.testing.assert_close(found["concentration"][at, [0, 2]], shares, **close)
-        if dense.same_sequence:
-            by_distance = dense.by_distance(version)
-            torch.testing.assert_close(found["by_distance"][at].double(), by_distance, **close)
-            steps = torch.arange(n, dtype=torch.float64)
-            means = found["by_distance"][at].double() @ steps
-            torch.testing.assert_close(means, by_distance @ steps, rtol=0, atol=tolerance * n)
-    return seen
 
 
 @pytest.mark.parametrize("special", [True, False])
