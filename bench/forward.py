@@ -1,6 +1,6 @@
 """Time and memory of one pass over the same token ids: torch's kernel without weights, eager with all weights, ours.
 
-The three run the model's body, without the output layer, on the same model object. What counts are ratios: each is
+They run the model's body, without the output layer, on the same model object. What counts are ratios: each is
 taken from two kinds that alternate, so that a busy machine slows both alike, and of the ratios the median is given.
 Memory is measured in a process of its own for each.
 """
@@ -13,21 +13,29 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
 from bench.places import CONVERTED
 from bench.texts import long_text
+from models.blocks import Workspace
+from models.blockwise import AttentionInputs, AttentionSummary, blockwise_attention
 from models.huggingface import NAME, HuggingFaceModel
 from models.packaged import SMOLLM2, convert_gguf, find_weights, gguf_revision
+from models.recorder import Compute
+from models.token_facts import facts_of
+from models.tokens import Token
 
 LENGTHS = (512, 1024, 2048, 4096)
 KINDS = ("sdpa", "eager", "ours")
 REPEATS = 3
 EAGER_MAX_TOKENS = 2048  # at 4,096 tokens its weights alone take 18 GB
 STATUS, RESET_PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+WITHOUT = "ours without the figures of heads"
 
 
 @dataclass(frozen=True)
@@ -48,16 +56,22 @@ def load_smollm2() -> HuggingFaceModel:
     return HuggingFaceModel.load(folder, weight_precision="Q4_1", revision="bench", device=torch.device("cpu"))
 
 
-def token_ids(model: HuggingFaceModel, count: int) -> list[int]:
+def tokens_of(model: HuggingFaceModel, count: int) -> list[Token]:
     """The first `count` tokens of a text that hardly repeats itself."""
-    ids = [token.id for token in model.tokenize(long_text(count))]
-    if len(ids) < count:
-        raise SystemExit(f"the text has {len(ids)} tokens, {count} are needed")
-    return ids[:count]
+    tokens = model.tokenize(long_text(count))
+    if len(tokens) < count:
+        raise SystemExit(f"the text has {len(tokens)} tokens, {count} are needed")
+    return tokens[:count]
 
 
-def passes(model: HuggingFaceModel, ids: list[int]) -> dict[str, Callable[[], object]]:
-    """The three kinds of pass as functions without arguments; what they return is let go of at once."""
+def without_figures(inputs: AttentionInputs, workspace: Workspace) -> AttentionSummary:
+    """Our attention as it is but for the figures of heads."""
+    return blockwise_attention(replace(inputs, targets=None), workspace)
+
+
+def passes(model: HuggingFaceModel, tokens: list[Token]) -> dict[str, Callable[[], object]]:
+    """The kinds of pass as functions without arguments; what they return is let go of at once."""
+    ids, facts = [token.id for token in tokens], facts_of(tokens)
     inputs = torch.tensor([ids])
 
     def body(kernel: str, *, weights: bool) -> object:
@@ -65,14 +79,16 @@ def passes(model: HuggingFaceModel, ids: list[int]) -> dict[str, Callable[[], ob
         with torch.no_grad():
             return model.model.base_model(inputs, use_cache=False, output_attentions=weights)
 
-    def ours() -> object:
+    def ours(compute: Compute) -> object:
         model.model.set_attn_implementation(NAME)
-        return model.run(ids)
+        model._compute = compute  # noqa: SLF001  the same loaded model with and without
+        return model.run(ids, facts=facts)
 
     return {
         "sdpa": lambda: body("sdpa", weights=False),
         "eager": lambda: body("eager", weights=True),
-        "ours": ours,
+        "ours": lambda: ours(blockwise_attention),
+        WITHOUT: lambda: ours(without_figures),
     }
 
 
@@ -101,8 +117,11 @@ def added_bytes(kind: str, count: int) -> int:
 
 def measure(count: int, model: HuggingFaceModel, repeats: int = REPEATS) -> dict[str, PassFigures]:
     """Times and memory of every kind at one length."""
-    functions = passes(model, token_ids(model, count))
+    functions = passes(model, tokens_of(model, count))
     figures = {"eager": PassFigures(None, None, None)}
+    ours, theirs = timed(functions, WITHOUT, repeats)
+    ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
+    figures[WITHOUT] = PassFigures(statistics.median(theirs), ratio, None)
     for other in ("sdpa", "eager") if count <= EAGER_MAX_TOKENS else ("sdpa",):
         ours, theirs = timed(functions, other, repeats)
         ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
@@ -120,10 +139,10 @@ def _memory(field: str) -> int:
 
 def _measure_memory(kind: str, count: int) -> None:
     model = load_smollm2()
-    passes(model, token_ids(model, 16))[kind]()
+    passes(model, tokens_of(model, 16))[kind]()
     RESET_PEAK.write_text("5")  # Linux: the peak begins again at what is used now; loading had a higher one
     before = _memory("VmRSS")
-    kept = passes(model, token_ids(model, count))[kind]()
+    kept = passes(model, tokens_of(model, count))[kind]()
     print(json.dumps({"added_bytes": _memory("VmHWM") - before, "kept": type(kept).__name__}))
 
 

@@ -10,14 +10,16 @@ from pathlib import Path
 import torch
 
 from bench.api import ApiFigures
-from bench.forward import PassFigures
+from bench.forward import WITHOUT, PassFigures
 
 PACKAGES = ("torch", "transformers", "numpy", "fastapi", "uvicorn")
 METHOD = (
-    "SmolLM2-135M, the model's body without the output layer, the same token ids for all three. Seconds are medians; "
+    "SmolLM2-135M, the model's body without the output layer, the same token ids for all. Seconds are medians; "
     "each ratio is the median over pairs of passes that ran one after the other. *Ours* is the capture of all heads "
-    "with statistics, overviews and the correctness card, in memory. Memory is the peak that a pass adds to a process "
-    "with the model loaded. Eager is not run at 4,096 tokens: its weights alone would take 18 GB."
+    "with figures, overviews and the correctness card, in memory; *figures of heads add* compares it with the same "
+    "pass without the figures (scores, distances, concentration, each with and without the first token). Memory is the "
+    "peak that a pass adds to a process with the model loaded. "
+    "Eager is not run at 4,096 tokens: its weights alone would take 18 GB."
 )
 CPUINFO = Path("/proc/cpuinfo")
 
@@ -38,12 +40,12 @@ def forward_table(results: dict[int, dict[str, PassFigures]]) -> str:
     """One row a length: seconds, ratios, added memory."""
     lines = [
         "| tokens | SDPA, no weights | eager, all weights | ours, everything | ours / SDPA | ours / eager |"
-        " memory SDPA | memory eager | memory ours |",
-        "|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+        " figures of heads add | memory SDPA | memory eager | memory ours |",
+        "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for count, kinds in results.items():
         sdpa, eager, ours = (kinds[kind] for kind in ("sdpa", "eager", "ours"))
-        cells = [_seconds(sdpa), _seconds(eager), _seconds(ours), _ratio(sdpa), _ratio(eager)]
+        cells = [_seconds(sdpa), _seconds(eager), _seconds(ours), _ratio(sdpa), _ratio(eager), _added(kinds[WITHOUT])]
         cells += [_megabytes(figures) for figures in (sdpa, eager, ours)]
         lines.append(f"| {count:,} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -91,6 +93,10 @@ def _seconds(figures: PassFigures) -> str:
 
 def _ratio(figures: PassFigures) -> str:
     return "–" if figures.ours_to_this is None else f"{figures.ours_to_this:.2f}"
+
+
+def _added(figures: PassFigures) -> str:
+    return "–" if figures.ours_to_this is None else f"{figures.ours_to_this - 1:.1%}"
 
 
 def _megabytes(figures: PassFigures) -> str:
