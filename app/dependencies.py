@@ -13,6 +13,7 @@ from fastapi import Depends, Request
 
 from app.services.lenses import LensService
 from app.services.ports import Models
+from app.services.references import ReferenceService
 from app.services.runs import RunService
 from app.services.similarity import SimilarityService
 from app.services.stages import StageService
@@ -31,6 +32,7 @@ class Services:
     stages: StageService
     lenses: LensService
     similarity: SimilarityService
+    references: ReferenceService
     threads: ThreadPoolExecutor
 
     async def in_thread(self, work: Callable[[], T]) -> T:

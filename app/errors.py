@@ -50,6 +50,7 @@ STATUS: dict[type[domain.DomainError], int] = {
     domain.NotFound: 404,
     domain.UnknownModel: 404,
     domain.RunGone: 404,
+    domain.NotComputed: 404,
     domain.ModelUnavailable: 409,
     domain.ModelNeedsDownload: 409,
     domain.RunNotFinished: 409,

@@ -15,11 +15,25 @@ from fastapi.middleware.gzip import GZipMiddleware
 from app import errors
 from app.dependencies import Services
 from app.middleware import Gate, HeadAsGet, LastResort
-from app.routes import attention, compare, heads, health, models, pages, runs, similarity, stages, units, weights
+from app.routes import (
+    attention,
+    compare,
+    heads,
+    health,
+    models,
+    pages,
+    references,
+    runs,
+    similarity,
+    stages,
+    units,
+    weights,
+)
 from app.services.catalogue import Catalogue
 from app.services.jobs import JobQueue
 from app.services.lenses import LensService
 from app.services.ports import Models
+from app.services.references import ReferenceService
 from app.services.runs import FORMAT_VERSION, RunService
 from app.services.similarity import SimilarityService
 from app.services.stages import StageService
@@ -46,6 +60,7 @@ def create_app(settings: Settings | None = None, *, catalogue: Models | None = N
         services.models.prepare(_first_model(services.models, settings.default_model))
         yield
         services.stages.close()
+        services.references.close()
         services.runs.close()
         services.threads.shutdown(wait=False, cancel_futures=True)
 
@@ -63,7 +78,7 @@ def create_app(settings: Settings | None = None, *, catalogue: Models | None = N
     app.add_middleware(HeadAsGet)
     app.add_middleware(LastResort)
     errors.install(app)
-    for part in (models, runs, stages, heads, weights, units, similarity, compare, attention, health):
+    for part in (references, models, runs, stages, heads, weights, units, similarity, compare, attention, health):
         app.include_router(part.router)
     pages.install(app)
     return app
@@ -98,4 +113,5 @@ def _services(settings: Settings, catalogue: Models | None) -> Services:
     service = RunService(catalogue, store, queue, settings.data_dir)
     threads = ThreadPoolExecutor(WAITING_THREADS, thread_name_prefix="waiting")
     stages_of = StageService(catalogue, queue, service.read)
-    return Services(settings, catalogue, service, stages_of, LensService(), SimilarityService(), threads)
+    references_of = ReferenceService(catalogue, queue, settings.data_dir / "references")
+    return Services(settings, catalogue, service, stages_of, LensService(), SimilarityService(), references_of, threads)

@@ -248,3 +248,15 @@ class ComparisonTooLarge(DomainError):
             weights=weights,
             limit=limit,
         )
+
+
+class NotComputed(DomainError):
+    """The reference panel of this model was not computed yet."""
+
+    code = "not_computed"
+
+    def __init__(self, status: str | None) -> None:
+        super().__init__(
+            "The reference texts have not been run on this model yet. POST to this address computes them once.",
+            status=status,
+        )

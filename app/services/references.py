@@ -1,0 +1,204 @@
+"""The reference panel of a model: its heads' figures averaged over built-in texts, computed once and kept.
+
+One job in the line of all model work runs every text; what it finds is a JSON file in the data folder, written whole or
+not at all, named by model, revision, implementation and format. It knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import secrets
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from app.services.compute import Compute, guarded, model_facts
+from app.services.errors import InvalidRequest, ModelNeedsDownload, ModelUnavailable, NotComputed
+from app.services.identity import private_folder
+from app.services.jobs import JobQueue
+from app.services.live import LiveRun
+from app.services.ports import ModelEntry, Models
+from app.services.records import Options, Progress, RunRecord, TextFacts
+from models.capture import VERSION as CAPTURE_VERSION
+from models.protocol import AttentionModel, CaptureReader
+from models.reference import NAMES, Reference, references_for
+from models.reference import VERSION as REFERENCE_VERSION
+from models.reference.averages import average_heads
+from models.token_facts import facts_of
+from models.tokens import Token
+
+logger = logging.getLogger("everyhead.references")
+
+FORMAT_VERSION = f"1.{REFERENCE_VERSION}.{CAPTURE_VERSION}"
+Panel = dict[str, Any]
+
+
+class ReferenceWork(LiveRun):
+    """One panel that is being computed, and the panel once it is over."""
+
+    found: Panel | None = None
+
+
+class ReferenceService:
+    """Ask for a panel, read it, stop it. Every method may be called from any thread."""
+
+    def __init__(self, models: Models, queue: JobQueue, folder: Path) -> None:
+        self._models, self._queue, self._folder = models, queue, folder
+        self._lock = threading.Lock()
+        self._works: dict[str, ReferenceWork] = {}
+
+    def read(self, model_id: str, implementation: str | None = None) -> Panel:
+        """The panel. Raises UnknownModel, InvalidRequest, NotComputed."""
+        key = self._key(*self._chosen(model_id, implementation))
+        work = self._works.get(key)
+        panel = self._stored(key) or (work.found if work is not None else None)
+        if panel is None:
+            raise NotComputed(None if work is None or work.over else work.record.status)
+        return panel
+
+    def submit(self, model_id: str, implementation: str | None = None, *, wanted: bool) -> ReferenceWork:
+        """The work on a panel, queued if the panel is not there; a caller who does not want it must `release` it.
+
+        Raises:  UnknownModel, InvalidRequest, ModelUnavailable, ModelNeedsDownload, QueueFull
+        """
+        entry, chosen = self._chosen(model_id, implementation)
+        key = self._key(entry, chosen)
+        with self._lock:
+            work = self._works.get(key)
+            if work is None or work.over:
+                record = _record(key, entry, chosen)
+                work = ReferenceWork(record, self._do)
+                panel = self._stored(key)
+                if panel is not None:
+                    work.record, work.found, work.over = _done(record), panel, True
+                else:
+                    _require_usable(entry)
+                    self._queue.submit(work)
+                    self._works[key] = work
+            work.waiters += 0 if wanted else 1
+            work.wanted = work.wanted or wanted
+        return work
+
+    def find(self, model_id: str, implementation: str | None = None) -> ReferenceWork:
+        """The work that goes on, or was the last. Raises UnknownModel, InvalidRequest, NotComputed."""
+        work = self._works.get(self._key(*self._chosen(model_id, implementation)))
+        if work is None:
+            self.read(model_id, implementation)
+            return self.submit(model_id, implementation, wanted=True)  # it is stored: over already
+        return work
+
+    def cancel(self, model_id: str, implementation: str | None = None) -> bool:
+        """Stop the work unless somebody else waits for it; False if none goes on. Raises UnknownModel."""
+        work = self._works.get(self._key(*self._chosen(model_id, implementation)))
+        if work is None or work.over:
+            return False
+        work.wanted = False
+        if work.waiters > 0:
+            return False
+        Compute.cancel(work)
+        self._queue.remove(work)
+        return True
+
+    def close(self) -> None:
+        """Stop everything unfinished."""
+        for work in [work for work in self._works.values() if not work.over]:
+            Compute.cancel(work)
+            self._queue.remove(work)
+
+    def _chosen(self, model_id: str, implementation: str | None) -> tuple[ModelEntry, str]:
+        entry = self._models.entry(model_id)
+        if implementation not in (None, *entry.implementations):
+            raise InvalidRequest({"implementation": f"{' or '.join(entry.implementations)} for this model"})
+        return entry, implementation or entry.implementations[0]
+
+    @staticmethod
+    def _key(entry: ModelEntry, implementation: str) -> str:
+        parts = [entry.id, entry.revision or "", implementation, FORMAT_VERSION]
+        return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+    def _stored(self, key: str) -> Panel | None:
+        try:
+            panel: Panel = json.loads((self._folder / f"{key}.json").read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            logger.warning("a reference panel cannot be read back (%s); treated as gone", type(error).__name__)
+            return None
+        return panel
+
+    def _do(self, work: LiveRun) -> None:
+        """In the worker thread."""
+        guarded(work, lambda: self._compute(work))
+
+    def _compute(self, work: LiveRun) -> None:
+        assert isinstance(work, ReferenceWork)
+        about = work.record.model
+        work.change(status="running", progress=Progress("preparing"))
+        model = self._models.load(about["id"], lambda _: None, work.stopped, about["implementation"])
+        references = list(references_for(model.tokenize, model.description.max_tokens))
+        by_text = {one.name: _heads(_run(model, one, at, work)) for at, one in enumerate(references)}
+        panel = {
+            "model": about["id"],
+            "revision": about["revision"],
+            "implementation": about["implementation"],
+            "texts": [{"name": one.name, "tokens": len(one.tokens)} for one in references],
+            "heads": average_heads(by_text),
+        }
+        work.found = panel
+        work.finish(_done(work.record), before=lambda: self._write(work.record.id, panel))
+
+    def _write(self, key: str, panel: Panel) -> None:
+        """Whole or not at all; a disk that takes nothing leaves the panel in memory until the next start."""
+        partial = private_folder(self._folder) / f".partial-{secrets.token_hex(8)}"
+        try:
+            partial.write_bytes(json.dumps(panel).encode())
+            partial.replace(self._folder / f"{key}.json")
+        except OSError as error:
+            logger.warning("a reference panel could not be written (%s)", type(error).__name__)
+            partial.unlink(missing_ok=True)
+
+
+def _run(model: AttentionModel, reference: Reference, at: int, work: LiveRun) -> CaptureReader:
+    """One input through the model; progress counts the modules of all inputs."""
+    ids = [token.id for token in reference.tokens]
+    target: list[Token] = []
+    if model.description.kind == "encoder-decoder":
+        target = model.write_target(ids, should_stop=work.stopped)
+
+    def on_layer(done: int, total: int) -> None:
+        work.change(progress=Progress("forward", at * total + done, len(NAMES) * total))
+
+    result = model.run(
+        ids,
+        target_ids=[token.id for token in target] or None,
+        facts=facts_of(reference.tokens),
+        target_facts=facts_of(target) if target else None,
+        on_layer=on_layer,
+        should_stop=work.stopped,
+    )
+    return result.capture
+
+
+def _heads(capture: CaptureReader) -> list[dict[str, Any]]:
+    return [head for site in capture.sites for head in capture.head_scores(site.site)]
+
+
+def _require_usable(entry: ModelEntry) -> None:
+    if entry.state == "unavailable":
+        raise ModelUnavailable(entry.id, entry.reason or "the reason is unknown")
+    if entry.state == "needs_download":
+        raise ModelNeedsDownload(entry.id)
+
+
+def _record(key: str, entry: ModelEntry, implementation: str) -> RunRecord:
+    created = datetime.now(UTC).isoformat(timespec="milliseconds")
+    about = model_facts(entry, implementation, None)
+    return RunRecord(key, "queued", created, about, Options(), TextFacts(0, (0, 0)))
+
+
+def _done(record: RunRecord) -> RunRecord:
+    return replace(record, status="done", progress=Progress("done"))
