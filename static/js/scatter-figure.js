@@ -1,13 +1,5 @@
 /** Heads as points by two of their figures, as Plotly's data and layout. Pure; names come in escaped. */
 
-import { layerColour } from './tints.js';
-
-/** Marks that stay apart without colour: Plotly's symbol, and the character that stands for it in the legend. */
-export const MARKS = {
-  previous: ['circle', '●'], self: ['square', '■'], next: ['diamond', '◆'], duplicate: ['triangle-up', '▲'], induction: ['star', '★'],
-  punctuation: ['cross', '✚'], local: ['triangle-down', '▼'], uniform: ['circle-open', '○'], mixed: ['square-open', '□'],
-  sink: ['diamond-open', '◇'], untested: ['x', '✖'],
-};
 const MARGIN = { l: 50, r: 12, t: 10, b: 42, pad: 0 };
 const ROOM = 0.04; // of the range, beyond the outermost points
 
@@ -36,18 +28,11 @@ function axis(title, range, ink) {
   };
 }
 
-/** Marks in the colour of their layer, or in the shape of their role. `points` are {x, y, layer, role}. */
-export function tracesOf(points, by, { layers, scheme, ink }) {
-  const common = { type: 'scatter', mode: 'markers', hoverinfo: 'skip', cliponaxis: false };
-  const of = (some, marker) => ({ ...common, x: some.map(({ x }) => x), y: some.map(({ y }) => y), marker });
-  if (by === 'layer') {
-    const color = points.map(({ layer }) => layerColour(scheme, layers > 1 ? layer / (layers - 1) : 0));
-    return [of(points, { size: 8, color, line: { width: 0.75, color: ink.paper } })];
-  }
-  return Object.entries(MARKS).map(([role, [symbol]]) => of(points.filter((point) => point.role === role), {
-    symbol, size: symbol === 'star' ? 10 : 8, color: ink.strong, opacity: 0.75, line: { width: symbol.endsWith('open') ? 1.5 : 0, color: ink.strong },
-  })).filter(({ x }) => x.length);
-}
+/**
+ * The points as Plotly's data. Plotly draws what is around them; the marks are painted on a canvas above, where a thousand
+ * of them take a few milliseconds and not a hundred.
+ */
+export const unmarked = (points) => [{ type: 'scatter', mode: 'none', hoverinfo: 'skip', x: points.map(({ x }) => x), y: points.map(({ y }) => y) }];
 
 /** {layout, ranges, margin} for points with these names on the axes; `chances` are {x, y} of each point. */
 export function scatterLayout(points, chances, names, size, ink) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -10,6 +11,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenScreen
 from tests.browser.screen import Screen, until
+from tests.browser.test_access import PHONE, ROOT, serious
 from tests.browser.test_finder import REPEATED, open_tab
 
 SHARES = ("previous", "self", "next", "duplicate", "induction", "punctuation", "local", "first", "special")
@@ -78,14 +80,16 @@ def test_roles_have_marks_of_their_own(found: Screen) -> None:
     open_tab(found, "scatter")
     found.part("scatter-x").select_option("self")
     found.part("scatter-y").select_option("previous")
+    until(lambda: len(drawn(found, "scatter-plot").get("x", [])) == 270)
+    picture = "() => document.querySelector('[data-ref=scatter] canvas').toDataURL()"
+    by_layer = found.js(picture)
+    expect(found.part("scatter-legend")).to_have_text("layer 0layer 29")
     found.part("scatter-colour").select_option("role")
     expect(found.part("scatter-legend")).to_contain_text("previous token")
-    marks = found.part("scatter-legend").locator(".legend-role").count()
-    until(lambda: len(found.js("() => document.querySelector('[data-ref=scatter-plot]').data")) == marks)
-    symbols = found.js(
-        "() => document.querySelector('[data-ref=scatter-plot]').data.map((trace) => trace.marker.symbol)"
-    )
-    assert len(set(symbols)) == marks > 1
+    signs = found.part("scatter-legend").locator(".legend-role > span").all_inner_texts()
+    assert len(set(signs)) == len(signs) > 2
+    until(lambda: found.js(picture) != by_layer)
+    expect(found.part("scatter-legend").locator(".legend-role")).to_have_count(len(signs))
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -194,3 +198,36 @@ def test_a_text_without_repeats_gives_no_induction(screen: Screen) -> None:
     expect(cell).to_have_attribute("title", "not testable on this text")
     open_tab(screen, "scatter")
     expect(screen.part("scatter-foot")).to_have_text("No head has both scores on this text.")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_in_any_view(open_screen: OpenScreen, fake_server: str, scheme: str) -> None:
+    screen = open_screen(fake_server, color_scheme=scheme)
+    screen.run(REPEATED)
+    screen.part("figures").locator("summary").click()
+    assert serious(screen) == []
+    for tab in ("table", "scatter", "alike", "layers"):
+        open_tab(screen, tab)
+        if tab == "alike":
+            expect(screen.part("nearest")).to_be_visible(timeout=60_000)
+        screen.page.wait_for_timeout(300)
+        assert serious(screen) == [], tab
+    open_tab(screen, "table")
+    screen.part("finder-more").click()
+    assert serious(screen) == []
+
+
+def test_views_are_whole_in_chinese_and_fit_a_phone(open_screen: OpenScreen, fake_server: str) -> None:
+    english = json.loads((ROOT / "static/i18n/en.json").read_text(encoding="utf-8"))
+    screen = open_screen(fake_server, lang="zh", viewport=PHONE)
+    screen.run(REPEATED)
+    screen.part("figures").locator("summary").click()
+    for tab in ("pictures", "table", "scatter", "alike", "layers"):
+        open_tab(screen, tab)
+        if tab == "alike":
+            expect(screen.part("nearest")).to_be_visible(timeout=60_000)
+        screen.page.wait_for_timeout(300)
+        assert screen.js("() => document.documentElement.scrollWidth") <= PHONE["width"], tab
+        body = "\n".join(screen.page.locator("main section.overview, main section.head").all_inner_texts())
+        left = [text for text in english.values() if len(text) > 6 and "{" not in text and text in body]
+        assert left == [], tab

@@ -4,9 +4,12 @@
  */
 
 import { clampView, fitsLink, formatAddress, parseAddress } from '../address.js';
+import { debounce } from '../dom.js';
 import { finderFields, readFinder } from '../finder-address.js';
 import { inputsOfRun } from '../inputs.js';
 import { linksText, readLinks } from '../links.js';
+
+const SOON = 150; // ms after the last change of what the finder shows
 
 /** Reads the address once, then follows both sides. */
 export function controlAddress(store) {
@@ -68,7 +71,8 @@ export function controlAddress(store) {
   });
 
   read();
-  store.subscribe(['run', 'view', 'finder', 'pairs'], write);
+  store.subscribe(['run', 'view', 'pairs'], write);
+  store.subscribe(['finder'], debounce(() => write(store.state), SOON), { now: false }); // a slider changes it often, and browsers limit writing
   addEventListener('hashchange', read);
   addEventListener('popstate', read);
 }

@@ -5,7 +5,7 @@ import { perFrame, ref } from '../dom.js';
 import { roleOf, surveyOf } from '../finder.js';
 import { t } from '../i18n.js';
 import { readInk } from '../ink.js';
-import { tracesOf } from '../scatter-figure.js';
+import { markPainter } from '../marks.js';
 import { siteOf } from '../select.js';
 import { roleName } from './finder-bar.js';
 import { fillLegend } from './points-legend.js';
@@ -32,7 +32,7 @@ export function mountAlikePoints(root, store) {
     }));
     const ink = readInk();
     fillLegend(ref(root, 'alike-points-legend'), shown, state, layers);
-    points.show(tracesOf(shown, finder.colour, { layers, scheme, ink }), placesLayout(shown, size, ink), shown);
+    points.show(placesLayout(shown, size, ink), shown, markPainter(finder.colour, { layers, scheme, ink }));
   }
 
   const again = perFrame(redraw);

@@ -15,6 +15,8 @@ import { figureText } from '../table-columns.js';
 import { thumbnails } from '../thumbnails.js';
 import { arrange, rankedRoom } from './overview-room.js';
 
+const SIZES = 3; // of thumbnails that are kept: by layer, by score, and one from before the window changed
+
 /** Mean distance and its value under uniform attention, averaged over the heads of each layer; null without any. */
 function reachOf(list, layers) {
   const reach = Array.from({ length: layers }, (_, layer) => {
@@ -47,13 +49,18 @@ export function mountOverview(root, store) {
   const section = heads.closest('section');
   let layout = null;
   let reach = null;
-  let kept = { keys: [], thumbnail: null };
+  let kept = { keys: [], bySize: new Map() };
 
-  /** The painter of thumbnails, kept while nothing that they show changes. */
+  /** The painter of thumbnails of a size, kept while nothing that they show changes. */
   function painter(state, site, size, look) {
-    const keys = [state.overview.cells, site, size.width, size.height, look.scheme, look.scale, look.ratio];
-    if (!keys.every((key, at) => key === kept.keys[at])) kept = { keys, thumbnail: thumbnails(state.overview, site, size, look) };
-    return kept.thumbnail;
+    const keys = [state.overview.cells, site, look.scheme, look.scale, look.ratio];
+    if (!keys.every((key, at) => key === kept.keys[at])) kept = { keys, bySize: new Map() };
+    const name = `${size.width}x${size.height}`;
+    if (!kept.bySize.has(name)) {
+      if (kept.bySize.size >= SIZES) kept.bySize.delete(kept.bySize.keys().next().value);
+      kept.bySize.set(name, thumbnails(state.overview, site, size, look));
+    }
+    return kept.bySize.get(name);
   }
 
   function draw(state) {

@@ -2,13 +2,13 @@
 
 import { el, fill } from '../dom.js';
 import { t, whole } from '../i18n.js';
-import { MARKS } from '../scatter-figure.js';
+import { MARKS } from '../marks.js';
 import { gradient, layerColour } from '../tints.js';
 import { roleName } from './finder-bar.js';
 
 function roles(points) {
   const used = new Set(points.map(({ role }) => role));
-  return Object.entries(MARKS).filter(([role]) => used.has(role)).map(([role, [, sign]]) =>
+  return Object.entries(MARKS).filter(([role]) => used.has(role)).map(([role, { sign }]) =>
     el('span', { class: 'legend-role' }, el('span', { 'aria-hidden': 'true' }, sign), ` ${roleName(role === 'untested' ? null : role)}`));
 }
 

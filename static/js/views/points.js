@@ -1,10 +1,12 @@
 /**
- * Heads as points of a Plotly figure: the nearest one is told and previewed, a click opens it, the shown one has a ring.
+ * Heads as points of a Plotly figure, which draws all around them; the marks are painted on a canvas above it. The nearest
+ * point is told and previewed, a click opens it, the shown one has a ring.
  * Knows no scores. Emits preview, head, show-head.
  */
 
-import { perFrame } from '../dom.js';
+import { el, perFrame } from '../dom.js';
 import { draw, loadPlotly } from '../plotly.js';
+import { unmarked } from '../scatter-figure.js';
 import { shownHead } from '../select.js';
 
 const REACH = 16; // px from a point that still mean it
@@ -15,6 +17,8 @@ export function mountPoints({ figure, plot, ring, text }, store, words) {
   let spots = []; // {layer, head, x, y} in the axes' own numbers
   let frame = null; // {ranges, margin, size}
   let latest = 0;
+  const canvas = el('canvas', { class: 'marks-canvas', 'aria-hidden': 'true' });
+  plot.after(canvas);
 
   const scale = (value, [from, to], start, length) => start + ((value - from) / (to - from)) * length;
   function pixel({ x, y }) {
@@ -57,8 +61,19 @@ export function mountPoints({ figure, plot, ring, text }, store, words) {
     ring.classList.toggle('is-preview', store.state.preview !== null);
   }
 
-  /** `data` and `layout` are Plotly's; `shown` are the spots in it. A later call wins over one whose drawing library still loads. */
-  async function show(data, { layout, ranges, margin }, shown) {
+  function paintAll(paint) {
+    const { width, height } = frame.size;
+    canvas.width = Math.round(width * devicePixelRatio);
+    canvas.height = Math.round(height * devicePixelRatio);
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+    const context = canvas.getContext('2d');
+    context.scale(devicePixelRatio, devicePixelRatio);
+    for (const spot of spots) paint(context, spot, ...pixel(spot));
+  }
+
+  /** `layout` is Plotly's; `paint` draws one of the `shown` spots. A later call wins over one that waits for Plotly. */
+  async function show({ layout, ranges, margin }, shown, paint) {
     latest += 1;
     const turn = latest;
     const plotly = await loadPlotly(document.documentElement.dataset.plotly).catch(() => null);
@@ -70,7 +85,8 @@ export function mountPoints({ figure, plot, ring, text }, store, words) {
     spots = shown;
     frame = { ranges, margin, size: { width: layout.width, height: layout.height } };
     tell(null);
-    await draw(plotly, plot, data, layout);
+    paintAll(paint);
+    await draw(plotly, plot, unmarked(shown), layout);
     plot.dataset.drawn = String(turn);
     mark();
   }
@@ -79,6 +95,7 @@ export function mountPoints({ figure, plot, ring, text }, store, words) {
     latest += 1;
     spots = [];
     frame = null;
+    canvas.width = 0;
     tell(null);
     mark();
   }

@@ -4,7 +4,8 @@ import { el, fill, perFrame, ref } from '../dom.js';
 import { figureOf, MEASURES, SHARES, surveyOf } from '../finder.js';
 import { t, whole } from '../i18n.js';
 import { readInk } from '../ink.js';
-import { scatterLayout, tracesOf } from '../scatter-figure.js';
+import { markPainter } from '../marks.js';
+import { scatterLayout } from '../scatter-figure.js';
 import { finished, siteOf } from '../select.js';
 import { figureText } from '../table-columns.js';
 import { scoreName } from './finder-bar.js';
@@ -61,8 +62,8 @@ export function mountScatter(root, store) {
     }
     const ink = readInk();
     const names = { x: scoreName(state.finder.x), y: scoreName(state.finder.y) };
-    const data = tracesOf(shown, state.finder.colour, { layers, scheme: state.scheme, ink });
-    points.show(data, scatterLayout(shown, shown.map(({ chance }) => chance), names, size, ink), shown);
+    const paint = markPainter(state.finder.colour, { layers, scheme: state.scheme, ink });
+    points.show(scatterLayout(shown, shown.map(({ chance }) => chance), names, size, ink), shown, paint);
   }
 
   const again = perFrame(redraw);

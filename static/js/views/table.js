@@ -1,5 +1,6 @@
 /**
- * All heads as a table. Only the rows on the screen exist, so that a thousand heads sort as fast as ten.
+ * All heads as a table. Only the rows on the screen exist, and of them the cells as far as one has scrolled to the right, so
+ * that a thousand heads sort as fast as ten.
  * Listens to finder, heads, view, preview; emits sort, preview, head, show-head.
  */
 
@@ -11,7 +12,8 @@ import { COLUMNS } from '../table-columns.js';
 import { roleName, scoreName } from './finder-bar.js';
 
 const ROW = 26; // px, as the style sheet has it
-const SPARE = 8; // rows above and below the screen
+const FIXED = 6; // columns that every row has
+const SPARE = 4; // rows above and below the screen
 
 function headCell(column, { finder }) {
   const { column: sorted, score } = column.sort;
@@ -24,7 +26,7 @@ function headCell(column, { finder }) {
   return el('th', { scope: 'col', class: classOf(column), 'aria-sort': direction, title: hint }, button);
 }
 
-const classOf = ({ id, number, score }) => `${number ? 'number' : `is-${id}`}${score ? ' is-other' : ''}`;
+const classOf = ({ id, number, score }) => `${number ? 'number' : `is-${id}`}${score ? ' is-other' : ''}${id === 'corrected' ? ' is-wide' : ''}`;
 
 function placeCell({ layer, head }) {
   return el('th', { scope: 'row', class: 'is-place' }, el('button', { type: 'button', tabindex: -1, 'aria-label': t('finder.open', { layer, head }) }, `${layer}·${head}`));
@@ -38,12 +40,12 @@ function roleCell(entry, role) {
 
 const sinkTitle = (entry, name) => t('sink.title', { name: scoreName(name), n: entry.scores?.[name]?.score.toFixed(3) ?? '' });
 
-function row(state, survey, rank) {
+function row(state, survey, rank, columns) {
   const at = survey.order[rank];
   const entry = survey.list[at];
   const { finder } = state;
   const given = { entry, figure: survey.figures[at], name: finder.score, version: finder.version };
-  const cells = COLUMNS.slice(2).map((column) => {
+  const cells = COLUMNS.slice(2, columns).map((column) => {
     const text = column.text(given);
     const reason = text === null && (column.score || column.id === 'value') ? t(missingReason(state, column.score ?? finder.score)) : null;
     return el('td', { class: classOf(column), title: reason }, text ?? (reason ? '–' : ''));
@@ -67,21 +69,28 @@ function emptyRow(state) {
 export function mountTable(root, store) {
   const [box, head, body] = ['table-box', 'table-head', 'table-body'].map((name) => ref(root, name));
   const shown = { survey: null, from: 0, to: 0 };
+  let seen = { top: 0, room: 600, columns: FIXED + 1 }; // what of the rows is on the screen, measured when nothing waits to be laid out
   const visible = () => finished(store.state) !== null && store.state.finder.tab === 'table';
 
   function range(count) {
-    const first = Math.floor(box.scrollTop / ROW) - SPARE;
+    const first = Math.floor(seen.top / ROW) - SPARE;
     const from = Math.max(0, Math.min(first, count));
-    return [from, Math.min(count, Math.max(0, first) + Math.ceil((box.clientHeight || 600) / ROW) + 2 * SPARE)];
+    return [from, Math.min(count, Math.max(0, first) + Math.ceil(seen.room / ROW) + 2 * SPARE)];
   }
+
+  const measure = () => {
+    const edge = box.scrollLeft + box.clientWidth;
+    const columns = [...head.querySelectorAll('th')].filter((cell, at) => at < FIXED || cell.offsetLeft < edge).length;
+    seen = { top: box.scrollTop, room: box.clientHeight || seen.room, columns: columns || seen.columns };
+  };
 
   function draw() {
     if (!visible()) return;
     const { state } = store;
     const survey = surveyOf(state);
     const [from, to] = range(survey.order.length);
-    Object.assign(shown, { survey, from, to });
-    const rows = Array.from({ length: to - from }, (_, at) => row(state, survey, from + at));
+    Object.assign(shown, { survey, from, to, columns: seen.columns });
+    const rows = Array.from({ length: to - from }, (_, at) => row(state, survey, from + at, seen.columns));
     fill(body, space(from), rows.length ? rows : emptyRow(state), space(survey.order.length - to));
     ref(root, 'table').setAttribute('aria-rowcount', survey.order.length + 1);
     mark(state);
@@ -132,15 +141,22 @@ export function mountTable(root, store) {
   });
   const again = perFrame(draw);
   box.addEventListener('scroll', perFrame(() => {
+    measure();
     const [from, to] = range(shown.survey?.order.length ?? 0);
-    if (from !== shown.from || to !== shown.to) draw();
+    if (from !== shown.from || to !== shown.to || seen.columns !== shown.columns) draw();
   }));
   store.subscribe(['finder'], drawHead);
   store.subscribe(['finder', 'heads', 'pairs', 'run'], (state, before) => {
     const turned = ['column', 'down', 'score', 'role'].some((name) => before.finder?.[name] !== state.finder[name]);
-    if (turned) box.scrollTop = 0;
+    if (turned && seen.top > 0) {
+      box.scrollTop = 0;
+      seen = { ...seen, top: 0 };
+    }
     again();
   });
   store.subscribe(['view', 'preview'], follow);
-  new ResizeObserver(again).observe(box);
+  new ResizeObserver(() => {
+    measure();
+    again();
+  }).observe(box);
 }
