@@ -19,10 +19,12 @@ from typing import Any
 
 import httpx
 
-from bench.places import DATA, ROOT
+from bench.forward import smollm2_folder
+from bench.places import DATA, LOCAL, ROOT
 from bench.texts import long_text
+from bench.wide import make_wide
 
-MODEL = "smollm2-135m"
+MODEL, WIDE = "smollm2-135m", "wide"
 START_S, RUN_S = 300.0, 900.0
 REPEATS = 25
 
@@ -38,6 +40,8 @@ class ApiFigures:
     long_tokens: int
     long_seconds: float
     long_events: int
+    pairs_ms: float
+    pairs_slowest_ms: float
 
 
 @contextmanager
@@ -46,7 +50,7 @@ def server() -> Iterator[httpx.Client]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = {**os.environ, "PORT": str(port), "EVERYHEAD_DATA_DIR": str(DATA)}
+    environment = {**os.environ, "PORT": str(port), "EVERYHEAD_DATA_DIR": str(DATA), "EVERYHEAD_MODELS_DIR": str(LOCAL)}
     process = subprocess.Popen(
         [sys.executable, "-m", "app"], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -71,12 +75,12 @@ def _wait(client: httpx.Client) -> None:
             time.sleep(0.2)
 
 
-def run_of(client: httpx.Client, tokens: int) -> dict[str, Any]:
+def run_of(client: httpx.Client, tokens: int, model: str = MODEL) -> dict[str, Any]:
     """The summary of a finished run over about so many tokens, computed now (not found from before)."""
     text = f"{time.time_ns()} {long_text(tokens)}"
-    counted = client.post("/api/tokenize", json={"model": MODEL, "text": text}).raise_for_status().json()
+    counted = client.post("/api/tokenize", json={"model": model, "text": text}).raise_for_status().json()
     text = text[: counted["tokens"][tokens - 1]["end"]]
-    answer = client.post("/api/runs", json={"model": MODEL, "text": text}).raise_for_status()
+    answer = client.post("/api/runs", json={"model": model, "text": text}).raise_for_status()
     summary: dict[str, Any] = answer.json()
     return summary
 
@@ -100,6 +104,17 @@ def pooled_head_ms(client: httpx.Client, run: str, repeats: int = REPEATS) -> li
         started = time.perf_counter()
         where = {"layer": str(i % 30), "head": str(i % 9), "format": "npy"}
         client.get(f"/api/runs/{run}/weights", params=where).raise_for_status()
+        times.append((time.perf_counter() - started) * 1000)
+    return times
+
+
+def pairs_ms(client: httpx.Client, run: str, repeats: int = REPEATS) -> list[float]:
+    """Milliseconds to rank all heads on ten pairs of a 2,048-token run, other pairs each time."""
+    times = []
+    for i in range(repeats):
+        pairs = ",".join(f"{2040 - 150 * k - i}:{1 + (37 * k + i) % (600 - 50 * k)}" for k in range(10))
+        started = time.perf_counter()
+        client.get(f"/api/runs/{run}/heads", params={"pairs": pairs, "figures": "false"}).raise_for_status()
         times.append((time.perf_counter() - started) * 1000)
     return times
 
@@ -132,6 +147,7 @@ def followed(client: httpx.Client, tokens: int) -> tuple[int, float, int]:
 
 def measure() -> ApiFigures:
     """All of it, in one server."""
+    make_wide(LOCAL / WIDE, smollm2_folder())
     with server() as client:
         large, small = run_of(client, 4096), run_of(client, 512)
         windows, heads = window_ms(client, large["id"]), pooled_head_ms(client, large["id"])
@@ -142,6 +158,7 @@ def measure() -> ApiFigures:
             "head rows": wire_bytes(client, f"{base}/heads"),
         }
         long_tokens, long_seconds, long_events = followed(client, 8000)
+        ranked = pairs_ms(client, run_of(client, 2048, f"local:{WIDE}")["id"])
     return ApiFigures(
         window_ms=statistics.median(windows),
         window_slowest_ms=max(windows),
@@ -150,4 +167,6 @@ def measure() -> ApiFigures:
         long_tokens=long_tokens,
         long_seconds=long_seconds,
         long_events=long_events,
+        pairs_ms=statistics.median(ranked),
+        pairs_slowest_ms=max(ranked),
     )

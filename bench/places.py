@@ -8,3 +8,4 @@ ROOT = Path(__file__).parents[1]
 DATA = ROOT / "build" / "test-data"
 CONVERTED = DATA / "models"
 RESULTS = ROOT / "bench" / "results.md"
+LOCAL = DATA / "local"  # checkpoints made for the measurement

@@ -66,6 +66,8 @@ def api_table(figures: ApiFigures) -> str:
             f"a text of {figures.long_tokens:,} tokens, asked for and followed to its end",
             f"{figures.long_seconds:.0f} s, {figures.long_events} progress events",
         ),
+        ("1,200 heads ranked on 10 pairs of a 2,048-token run, median", f"{figures.pairs_ms:.0f} ms"),
+        ("the slowest of them", f"{figures.pairs_slowest_ms:.0f} ms"),
     ]
     return "\n".join(["| at the API | |", "|---|---:|", *(f"| {name} | {value} |" for name, value in rows)])
 
