@@ -98,6 +98,16 @@ export async function getWindow(id, { site, layer, head, rows, cols, pool, maxCe
   return json(at(id, `/weights?${query(values)}`), { signal });
 }
 
+const reference = (id, implementation, rest = '') => `/api/models/${encodeURIComponent(id)}/reference${rest}?${query({ implementation })}`;
+
+/** A model's figures over the reference texts: computed once (started and followed like a run), then read. */
+export const getReference = (id, implementation, signal) => json(reference(id, implementation), { signal });
+export const startReference = (id, implementation) =>
+  ask(reference(id, implementation), { method: 'POST', body: {}, headers: { Prefer: 'respond-async' } });
+export const cancelReference = (id, implementation) => ask(reference(id, implementation), { method: 'DELETE' });
+export const followReference = (id, implementation, onEvent, onLost) =>
+  follow(reference(id, implementation, '/events'), ['progress'], ['done', 'failed', 'cancelled'], onEvent, onLost);
+
 /** Two heads compared: {a, site_a, layer_a, head_a, b, …, rows, cols, maxCells}. */
 export const getComparison = ({ rows, cols, maxCells, ...heads }, signal) =>
   json(`/api/compare?${query({ ...heads, rows: span(rows), cols: span(cols), max_cells: maxCells })}`, { signal });

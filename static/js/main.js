@@ -13,6 +13,7 @@ import { controlModels } from './controllers/models.js';
 import { controlPictures } from './controllers/pictures.js';
 import { controlReports } from './controllers/reports.js';
 import { controlRecent } from './controllers/recent.js';
+import { controlReference } from './controllers/reference.js';
 import { controlRuns } from './controllers/runs.js';
 import { controlUnits } from './controllers/units.js';
 import { controlView } from './controllers/view.js';
@@ -38,6 +39,7 @@ import { mountModels } from './views/models.js';
 import { mountOverview } from './views/overview.js';
 import { mountOverviewState } from './views/overview-state.js';
 import { mountReadout } from './views/readout.js';
+import { mountReference } from './views/reference.js';
 import { mountRole } from './views/role.js';
 import { mountScatter } from './views/scatter.js';
 import { mountSites } from './views/sites.js';
@@ -49,7 +51,7 @@ import { mountTrust } from './views/trust.js';
 
 const VIEWS = [
   mountBar, mountCompareLink, mountCompose, mountFields, mountModels, mountSites, mountStrip, mountLinks, mountTrust, mountOverview, mountOverviewState,
-  mountTabs, mountFinderBar, mountTable, mountScatter, mountAlike, mountLayers, mountRole, mountHeadFigures,
+  mountTabs, mountFinderBar, mountReference, mountTable, mountScatter, mountAlike, mountLayers, mountRole, mountHeadFigures,
   mountHeadTools, mountLensTools, mountLegend, mountMap, mountReadout, mountTopWeights, mountHelp,
 ];
 
@@ -61,6 +63,7 @@ controlFinder(store);
 controlRuns(store);
 for (const mount of VIEWS) mount(document, store);
 controlRecent(store);
+controlReference(store);
 controlDraft(store);
 controlCount(store);
 controlPictures(store);

@@ -26,6 +26,7 @@ export const INITIAL = Object.freeze({
   overview: { status: 'none', pool: null, shape: null, cells: null, error: null },
   heads: { status: 'none', list: [], bins: [] },
   finder: FINDER,
+  reference: { on: false, status: 'none', key: null, progress: null, texts: [], heads: [], error: null },
   grid: null,
   layers: { status: 'none', key: null, answer: null, error: null },
   similarity: { status: 'none', key: null, answer: null, distances: null, error: null },
