@@ -19,10 +19,10 @@ export const FINDER = Object.freeze({
 });
 
 /** The scores to choose from; `pairs` only where links are marked. */
-export const scoresOf = (state) => ['best', ...(pairsOf(state) ? ['pairs'] : []), ...SHARES, ...MEASURES];
+export const scoresOf = (state) => ['best', ...(state.pairs.list.length ? ['pairs'] : []), ...SHARES, ...MEASURES];
 
-/** Each head's figures on the marked links by layer · heads + head; null while nothing is marked. */
-const pairsOf = (state) => (state.pairs?.heads?.length ? state.pairs.heads : null);
+/** Each head's figures on the marked links by layer · heads + head; null while there are none. */
+const pairsOf = (state) => (state.pairs.heads.length ? state.pairs.heads : null);
 
 /** A head's role at a threshold: {name, strong, sinks, …}. `name` is null where the text cannot show one. */
 export function roleOf(entry, threshold) {
@@ -56,7 +56,7 @@ export function figureOf(entry, name, version = 'all') {
 }
 
 function markedFigure(entry) {
-  return entry ? { value: entry.mean, chance: entry.chance, corrected: entry.corrected, rows: null } : null;
+  return entry && entry.mean !== null ? { value: entry.mean, chance: entry.chance, corrected: entry.corrected, rows: null } : null;
 }
 
 /** Which sentence says why a head has no such figure. */
@@ -116,7 +116,7 @@ let last = { keys: [NEVER], found: null };
 /** The survey of the present state; made once for each change of list, links or finder. */
 export function surveyOf(state) {
   const { score, column, down, role, layers, threshold, version } = state.finder;
-  const keys = [state.heads.list, state.pairs, score, column, down, role, layers?.join(), threshold, version];
+  const keys = [state.heads.list, state.pairs.heads, score, column, down, role, layers?.join(), threshold, version];
   if (!keys.every((key, at) => Object.is(key, last.keys[at])) || keys.length !== last.keys.length) last = { keys, found: survey(state) };
   return last.found;
 }

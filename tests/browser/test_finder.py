@@ -140,3 +140,17 @@ def test_heads_that_a_filter_leaves_out_go_back_into_the_page(found: Screen) -> 
     found.part("filter-clear").click()
     found.page.keyboard.press("Escape")
     expect(found.part("overview-title")).to_have_text("All 270 heads")
+
+
+def test_marked_links_are_a_score(found: Screen) -> None:
+    link = "5:3,9:2"
+    found.js("(link) => { location.hash = `${location.hash}&pairs=${link}`; }", link)
+    heads = found.api("/heads", pairs=link)["heads"]
+    best = sorted(heads, key=lambda head: -head["pairs"]["corrected"])
+    expect(found.part("finder-score")).to_have_value("pairs")
+    open_tab(found, "table")
+    found.part("finder-order").locator('[data-value="score"]').click()
+    until(lambda: [row[0] for row in rows(found)[:5]] == [place(head) for head in best[:5]])
+    assert rows(found)[0][2:5] == [f"{best[0]['pairs'][name]:.3f}" for name in ("mean", "chance", "corrected")]
+    found.js("() => { location.hash = location.hash.replace(/&pairs=[^&]*/, ''); }")
+    expect(found.part("finder-score")).to_have_value("best")

@@ -174,11 +174,18 @@ def test_all_figures_of_a_head_are_the_apis(found: Screen) -> None:
     expect(body).to_contain_text(f"position {head['concentration']['key']},")
 
 
-def test_the_title_tells_role_sink_and_threshold(found: Screen) -> None:
+def told_apart(head: dict[str, Any]) -> bool:
+    """Whether a head has a clear role whose score and corrected score differ as they are written."""
+    role = head["role"]
+    if role["best"] is None or role["sinks"] or role["corrected"] < 0.5:
+        return False
+    score = head["scores"][role["best"]]
+    return f"{score['score']:.2f}" != f"{score['corrected']:.2f}"
+
+
+def test_the_title_tells_role_and_sink(found: Screen) -> None:
     heads = found.api("/heads")["heads"]
-    head = next(
-        one for one in heads if one["role"]["best"] and not one["role"]["sinks"] and one["role"]["corrected"] > 0.5
-    )
+    head = next(one for one in heads if told_apart(one))
     found.part("layer").select_option(str(head["layer"]))
     found.part("head").select_option(str(head["head"]))
     score = head["scores"][head["role"]["best"]]
@@ -231,3 +238,19 @@ def test_views_are_whole_in_chinese_and_fit_a_phone(open_screen: OpenScreen, fak
         body = "\n".join(screen.page.locator("main section.overview, main section.head").all_inner_texts())
         left = [text for text in english.values() if len(text) > 6 and "{" not in text and text in body]
         assert left == [], tab
+
+
+def test_attention_between_two_texts_has_no_distance(screen: Screen) -> None:
+    screen.choose_model("fake-seq2seq")
+    screen.run("one two three four five six seven eight nine ten")
+    open_tab(screen, "layers")
+    expect(screen.part("layers-box").locator("[data-layer]")).to_have_count(3)
+    screen.choose_site("decoder.cross")
+    expect(screen.part("layers-box")).to_have_text(
+        "Rows and columns are different texts here, so there is no distance."
+    )
+    assert not [url for url in screen.witness.requests if "/layers" in url and "cross" in url]
+    open_tab(screen, "table")
+    screen.part("finder-score").select_option("previous")
+    cell = screen.part("table-body").locator("tr[data-at] td.number").first
+    expect(cell).to_have_attribute("title", "has no meaning between two texts")

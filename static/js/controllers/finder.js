@@ -1,4 +1,7 @@
-/** Answers `tab` and `find`: what the finder shows and how. It asks the server nothing. */
+/**
+ * Answers `tab`, `find`, `find-all`, `sort` and `order`: what the finder shows and how. A first marked link is the score that
+ * heads are shown by, until none is marked. It asks the server nothing.
+ */
 
 import { FINDER, isRanked } from '../finder.js';
 
@@ -17,6 +20,11 @@ export function controlFinder(store) {
     const down = same ? !finder.down : column !== 'place' && column !== 'role';
     find({ column, down, ...(score ? { score } : {}) });
   });
+  store.subscribe(['pairs'], ({ pairs, finder }, { pairs: before }) => {
+    if (pairs.list.length && !before?.list.length) find({ score: 'pairs' });
+    else if (!pairs.list.length && finder.score === 'pairs') find({ score: FINDER.score });
+  }, { now: false });
+
   store.on('order', ({ by }) => {
     if ((by === 'score') === isRanked(store.state.finder)) return;
     find(by === 'score' ? { column: 'corrected', down: true } : { column: 'place', down: false });

@@ -1,20 +1,20 @@
 /**
  * Loads what a view of all heads needs beyond their figures: the layers' reach and how alike heads are. Each is asked for
- * when its view is first open, once for each run and site; an older request is aborted.
+ * when its view is first open, once for each run and site; an older request is aborted. Between two texts there is no reach.
  */
 
 import * as api from '../api.js';
-import { finished, siteOf } from '../select.js';
+import { finished, isCross, siteOf } from '../select.js';
 
 const KINDS = {
-  layers: { tabs: ['layers'], load: async (id, site, signal) => ({ answer: await api.getLayers(id, site, signal) }) },
-  similarity: { tabs: ['alike', 'layers'], load: api.getSimilarity },
+  layers: { tabs: ['layers'], apt: (state) => !isCross(state), load: async (id, site, signal) => ({ answer: await api.getLayers(id, site, signal) }) },
+  similarity: { tabs: ['alike', 'layers'], apt: () => true, load: api.getSimilarity },
 };
 const NONE = { status: 'none', key: null, answer: null, distances: null, error: null };
 
 /** Follows the run, its site and the open view. */
 export function controlReports(store) {
-  for (const [name, { tabs, load }] of Object.entries(KINDS)) {
+  for (const [name, { tabs, apt, load }] of Object.entries(KINDS)) {
     let fetching = new AbortController();
 
     const begin = async (key, id, site) => {
@@ -38,7 +38,7 @@ export function controlReports(store) {
     store.subscribe(['run', 'view', 'finder'], (state) => {
       const key = finished(state) ? `${state.run.id}|${siteOf(state).site}` : null;
       if (state[name].key !== null && state[name].key !== key) forget();
-      if (key !== null && tabs.includes(state.finder.tab) && store.state[name].key !== key) begin(key, state.run.id, siteOf(state).site);
+      if (key !== null && tabs.includes(state.finder.tab) && apt(state) && store.state[name].key !== key) begin(key, state.run.id, siteOf(state).site);
     });
   }
 }

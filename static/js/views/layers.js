@@ -4,7 +4,7 @@ import { alikeInLayers } from '../alike.js';
 import { el, fill, ref } from '../dom.js';
 import { errorText } from '../errors.js';
 import { fixedText, t, whole } from '../i18n.js';
-import { isCross, shownHead, siteOf } from '../select.js';
+import { finished, isCross, shownHead, siteOf } from '../select.js';
 import { curve, scaleLine } from './layer-curve.js';
 import { findings } from './layer-findings.js';
 
@@ -98,10 +98,10 @@ export function mountLayers(root, store) {
     store.emit('show-head');
   });
   let built = [];
-  store.subscribe(['layers', 'finder', 'similarity'], (state) => {
+  store.subscribe(['layers', 'finder', 'similarity', 'run', 'view'], (state) => {
     const { layers: { status, answer, error }, similarity: { distances }, finder } = state;
-    if (finder.tab !== 'layers') return;
-    const wanted = [status, answer, finder.version, distances];
+    if (finder.tab !== 'layers' || !finished(state)) return;
+    const wanted = [status, answer, finder.version, distances, isCross(state)];
     if (wanted.every((value, at) => value === built[at])) return;
     built = wanted;
     const words = isCross(state) ? t('layers.none') : status === 'error' ? errorText(error) : t('layers.loading');
