@@ -1,8 +1,6 @@
-"""The page over the real SmolLM2-135M: the whole path, hard texts, and single weights of 4,096 tokens."""
+"""The page over the real SmolLM2-135M: the whole path, and hard texts."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -10,10 +8,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import OpenScreen
 from tests.browser.screen import WINDOW_ROUNDING, Screen
 from tests.browser.test_labels import label_of
-from tests.browser.test_zoom import zoom_to_single_weights
 
-ROOT = Path(__file__).parents[2]
-LONG = (ROOT / "static/examples/long.txt").read_text(encoding="utf-8")
 HARD = (
     "the cat saw the cat",
     "1E1 2A 3E2",
@@ -25,7 +20,6 @@ HARD = (
     "القط يجلس على السجادة",
 )
 LOAD_S = 180.0  # the first run may wait for the conversion of the weights
-LONG_S = 240.0  # 4,096 tokens on two busy cores
 
 pytestmark = pytest.mark.slow
 
@@ -57,13 +51,3 @@ def test_hard_texts_are_labelled_verbatim(real: Screen, text: str) -> None:
     assert real.row_labels() == labels
     assert real.col_labels() == labels
     assert real.page.locator(".strip img, .strip b, .strip script").count() == 0
-
-
-def test_single_weights_of_more_than_4096_tokens(real: Screen) -> None:
-    real.run(f"{LONG}\n{LONG}"[: int(len(LONG) * 1.8)], LONG_S)
-    assert len(real.tokens()) > 4096
-    zoom_to_single_weights(real, 3000, 1200)
-    for row, col in ((3000, 1200), (2999, 1203)):
-        real.point_at(row, col)
-        expect(real.part("readout").locator("data")).to_be_visible()
-        assert real.read_weight() == pytest.approx(real.weight(row, col), rel=WINDOW_ROUNDING)

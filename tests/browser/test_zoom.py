@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import OpenScreen, free_port, serving
 from tests.browser.screen import WINDOW_ROUNDING, Screen
 
 WORDS = "the lamp was lit at dusk and the wind came round from the west again while nobody on the shore said a word"
-LONG = " ".join([WORDS] * 60)  # 1,380 words: more than 4,096 tokens are looked at with a real model, in test_real.py
+LONG = " ".join([WORDS] * 180)  # 4,140 words
+
+
+@pytest.fixture(scope="module")
+def few_heads(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The service over 4 layers × 3 heads, so that a long text does not take long."""
+    folder = tmp_path_factory.mktemp("few")
+    port = free_port()
+    arguments = ["tests.fake_server", "--port", str(port), "--delay", "0", "--layers", "4", "--heads", "3"]
+    with serving([*arguments, "--data-dir", str(folder / "data")], port, {}, folder / "log") as address:
+        yield address
 
 
 @pytest.fixture
-def long(screen: Screen) -> Screen:
-    """Five times as many tokens as fit the map one by one."""
+def long(open_screen: OpenScreen, few_heads: str) -> Screen:
+    """More than 4,096 tokens on the screen."""
+    screen = open_screen(few_heads)
     screen.run(LONG)
-    assert len(screen.tokens()) > 5 * 256
+    assert len(screen.tokens()) > 4096
     return screen
 
 
@@ -41,8 +54,8 @@ def zoom_to_single_weights(screen: Screen, row: int, col: int) -> None:
 def test_zooming_reaches_single_weights(long: Screen) -> None:
     step = steps_of(long)
     expect(long.part("pooling")).to_have_text(f"1 cell = {step} × {step} weights, maximum")
-    zoom_to_single_weights(long, 1100, 600)
-    for row, col in ((1100, 600), (1099, 603)):
+    zoom_to_single_weights(long, 3000, 1200)
+    for row, col in ((3000, 1200), (2999, 1203)):
         long.point_at(row, col)
         expect(long.part("readout").locator("data")).to_be_visible()
         assert f"({row:,})" in long.part("readout").inner_text()
@@ -52,8 +65,8 @@ def test_zooming_reaches_single_weights(long: Screen) -> None:
 
 def test_a_pooled_cell_is_the_largest_of_its_weights(long: Screen) -> None:
     step = steps_of(long)
-    long.point_at(1100, 600)
-    rows, cols = (1100 // step * step, 600 // step * step)
+    long.point_at(3000, 1200)
+    rows, cols = (3000 // step * step, 1200 // step * step)
     last = step - 1
     expect(long.part("readout")).to_contain_text(f"rows {rows:,}–{rows + last:,}, columns {cols:,}–{cols + last:,}")
     block = long.api("/weights", layer=0, head=0, rows=f"{rows}:{rows + step}", cols=f"{cols}:{cols + step}")["weights"]
@@ -61,16 +74,16 @@ def test_a_pooled_cell_is_the_largest_of_its_weights(long: Screen) -> None:
 
 
 def test_dragging_zooms_and_double_click_shows_all(long: Screen) -> None:
-    start, end = long.place_of(700, 200), long.place_of(900, 400)
+    start, end = long.place_of(2000, 500), long.place_of(2600, 1100)
     long.page.mouse.move(*start)
     long.page.mouse.down()
     long.page.mouse.move(*end, steps=4)
     long.page.mouse.up()
     long.wait_for_map()
     rows = [int(part) for part in (long.fragment("rows") or "").split(":")]
-    assert rows[0] == pytest.approx(700, abs=5)  # a pixel is about 3 weights here
-    assert rows[1] == pytest.approx(900, abs=5)
-    long.page.mouse.dblclick(*long.place_of(800, 300))
+    assert rows[0] == pytest.approx(2000, abs=12)  # a pixel is about 8 weights here
+    assert rows[1] == pytest.approx(2600, abs=12)
+    long.page.mouse.dblclick(*long.place_of(2300, 800))
     long.wait_for_map()
     assert long.fragment("rows") is None
 
@@ -98,9 +111,9 @@ def test_the_strip_stays_quick(long: Screen) -> None:
         """async () => {
             const nodes = document.querySelectorAll('.tok');
             const start = performance.now();
-            nodes[1000].dispatchEvent(new PointerEvent('pointerover', { bubbles: true, pointerType: 'mouse' }));
+            nodes[2000].dispatchEvent(new PointerEvent('pointerover', { bubbles: true, pointerType: 'mouse' }));
             await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
             return performance.now() - start;
         }"""
     )
-    assert took < 1000  # ms; two frames and one repaint of 1,400 tokens on a busy machine
+    assert took < 1000  # ms; two frames and one repaint of 4,000 tokens on a busy machine
