@@ -14,7 +14,7 @@ from tests.browser.conftest import WIDE, OpenScreen
 from tests.browser.screen import until
 
 FIRST = "When Mary and John went to the store, John gave a drink to"
-SECOND = "When Tom and Mary went to the park, Mary gave a ball to"
+SECOND = "Once, when Tom and Mary went to the park, Mary gave a ball to"
 PHONE = {"width": 390, "height": 844}
 TEXT = {
     "en": {"title": "Compare two heads", "self": "self", "open": "Compare …", "empty": "Nothing to compare yet"},
