@@ -1,11 +1,11 @@
 """The role of a head on one text: one word for what it mostly does, with the number that says so.
 
 A role is the highest corrected score (so far above chance, 1 = all of it) among ROLES if it reaches a threshold. Scores
-closer than TIE count as equal, and then the one with fewer targets wins: whoever looks at the previous token also looks
-at something near. A head with nearly the entropy of equal weights is "uniform", any other "mixed". Weight on the first
-token or on special tokens is where a head rests when it has nothing to do: such a sink is told beside the role, which
-is then read from what is left; where nothing is left the role is "sink". Where a score cannot be told on a text, nor
-can its role. Works on the figures of `models/head_scores.py`.
+that come within TIE of it count as equal, and then the one with fewer targets wins: whoever looks at the previous token
+also looks at something near. A head with nearly the entropy of equal weights is "uniform", any other "mixed". Weight on
+the first token or on special tokens is where a head rests when it has nothing to do: such a sink is told beside the
+role, which is then read from what is left; where nothing is left the role is "sink". Where a score cannot be told on a
+text, nor can its role. Works on the figures of `models/head_scores.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 ROLES = ("previous", "self", "next", "duplicate", "induction", "punctuation", "local")
 THRESHOLD = 0.3
-TIE = 0.05
+TIE = 0.05  # of the highest corrected score
 SINK = 0.5  # of the mass
 UNIFORM = 0.95  # of the entropy that equal weights have
 
@@ -26,20 +26,20 @@ def role_of(head: Figures, threshold: float = THRESHOLD) -> dict[str, Any]:
     """Tell a head's role from its figures.
 
     Args:    head: scores, entropy and without, as in head_scores; threshold: of the corrected score
-    Values:  name: the role; None where the text is too short to tell. best, corrected: the leading score, whatever it
-             is; otherwise: the name below the threshold. sinks: first, special; of: the version that was read
+    Values:  name: the role; None where the text is too short to tell. best: the leading score, whatever it is;
+             corrected: the highest one, which the threshold is for, up to TIE above that of best; otherwise: the name
+             below the threshold. sinks: first, special; of: the version that was read
     """
     sinks = _sinks(head)
     of = sinks[-1] if sinks else "all"
     read = head if of == "all" else head["without"][of]
     if head["entropy"] is None:
-        best, otherwise = None, None
+        best, corrected, otherwise = None, None, None
     elif read is None or read["entropy"] is None:
-        best, otherwise = None, "sink"
+        best, corrected, otherwise = None, None, "sink"
     else:
-        best = _leading(read["scores"])
+        best, corrected = _leading(read["scores"])
         otherwise = "uniform" if read["entropy"]["normalised"] >= UNIFORM else "mixed"
-    corrected = None if best is None else read["scores"][best]["corrected"]
     return {
         "name": best if corrected is not None and corrected >= threshold else otherwise,
         "best": best,
@@ -54,16 +54,23 @@ def role_of(head: Figures, threshold: float = THRESHOLD) -> dict[str, Any]:
 def _sinks(head: Figures) -> list[str]:
     first, without = head["scores"]["first"], head["without"]
     sinks = ["first"] if first is not None and first["score"] >= SINK else []
-    taken = {name: figures["removed"] for name, figures in without.items() if figures is not None}
-    if taken.get("special", 0.0) - taken.get("first", 0.0) >= SINK:
+    read = without["first"] if sinks else head  # special tokens beside such a sink: of what it leaves
+    if without["special"] is not None and read is not None and _special_mass(read) >= SINK:
         sinks.append("special")
     return sinks
 
 
-def _leading(scores: Figures) -> str | None:
+def _special_mass(figures: Figures) -> float:
+    # of all rows: the score is over those alone that see a special token
+    score, entropy = figures["scores"]["special"], figures["entropy"]
+    return 0.0 if score is None or entropy is None else score["score"] * score["rows"] / entropy["rows"]
+
+
+def _leading(scores: Figures) -> tuple[str | None, float | None]:
+    # the name of the leading score, and the highest corrected one
     told = {name: scores[name] for name in ROLES if scores[name] is not None}
     if not told:
-        return None
+        return None, None
     most = max(score["corrected"] for score in told.values())
-    near = [name for name, score in told.items() if score["corrected"] > most - TIE]
-    return min(near, key=lambda name: told[name]["chance"])
+    near = [name for name, score in told.items() if score["corrected"] >= most - TIE * abs(most)]
+    return min(near, key=lambda name: told[name]["chance"]), most

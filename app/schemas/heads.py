@@ -68,6 +68,7 @@ class WithoutKeys(_Figures):
 class Role(BaseModel):
     """What a head mostly does: best if corrected reaches the threshold, else otherwise.
 
+    corrected: the highest one; best: of those that come within a twentieth of it the score with the fewest targets;
     sinks: where at least half of the mass rests; of: the version that the role was read from; untested: roles that
     this text cannot show
     """

@@ -92,6 +92,22 @@ def test_special_tokens_are_a_sink_too() -> None:
     assert (found["name"], found["sinks"], found["of"]) == ("self", ["special"], "special")
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "sinks"),
+    [
+        (0.4, 0.4, ["special"]),  # as [CLS] and [SEP]: together they are one
+        (0.2, 0.2, []),
+        (0.6, 0.3, ["first", "special"]),  # three quarters of what the first leaves
+        (0.6, 0.1, ["first"]),
+    ],
+)
+def test_special_tokens_count_together_and_beside_a_first_one(first: float, second: float, sinks: list[str]) -> None:
+    own = 1.0 - first - second
+    weights = first * at(*(0 for _ in ROWS)) + second * at(*(1 for _ in ROWS)) + own * EXACT["self"]
+    found = role(weights, special=(0, 1))
+    assert (found["name"], found["sinks"], found["of"]) == ("self", sinks, sinks[-1] if sinks else "all")
+
+
 def test_of_scores_that_are_as_high_the_narrower_counts() -> None:
     """All within four tokens, nearly all of it on the previous one: local is a little higher, previous says more."""
     weights = 0.97 * EXACT["previous"] + 0.03 * at(*(i - 2 for i in ROWS))
@@ -100,6 +116,23 @@ def test_of_scores_that_are_as_high_the_narrower_counts() -> None:
     assert role_of(head)["name"] == "previous"
     wide = 0.5 * EXACT["previous"] + 0.5 * at(*(i - 3 for i in ROWS))
     assert role(wide)["name"] == "local"
+
+
+def test_the_highest_score_reaches_the_threshold_whichever_score_names_the_role() -> None:
+    weights = 0.97 * EXACT["previous"] + 0.03 * at(*(i - 2 for i in ROWS))
+    (head,) = heads(weights[None])
+    previous, local = (head["scores"][name]["corrected"] for name in ("previous", "local"))
+    found = role_of(head, (previous + local) / 2)
+    assert (found["name"], found["corrected"]) == ("previous", local)
+
+
+def test_low_scores_that_differ_are_no_tie() -> None:
+    """What stands out most is said, however little it is: not a narrower score that is at its chance."""
+    (head,) = heads((0.96 * UNIFORM + 0.04 * EXACT["local"])[None])
+    scores = head["scores"]
+    assert scores["previous"]["corrected"] < 0.01 < scores["local"]["corrected"] < 0.05
+    assert scores["previous"]["chance"] < scores["local"]["chance"]
+    assert role_of(head)["best"] == "local"
 
 
 def test_below_the_threshold_a_head_is_mixed() -> None:
