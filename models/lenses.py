@@ -8,7 +8,7 @@
                 Zuidema 2020)
 
 A lens gives exact numbers for any rows and columns of a head; sums over units and pooling come after it, in
-`models/unit_windows.py`. It knows neither units nor how a window is asked for.
+`models/lens_windows.py`. It knows neither units nor how a window is asked for.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The text is rebuilt from the tokens' own texts and offsets; what no token holds (spaces, for some tokenizers) is a
 space. Words and sentences end where Unicode says (UAX #29), and inside Chinese text where a segmenter finds words. A
 token that reaches over a boundary is never cut: it belongs to the unit in which its first character lies that is not
-a space. This module knows nothing of weights; `models/unit_windows.py` sums them over units.
+a space. This module knows nothing of weights; `models/lens_windows.py` sums them over units.
 """
 
 from __future__ import annotations

@@ -16,6 +16,6 @@ class Similarity(BaseModel):
     site: str
     rows: list[int]
     order: list[int]
-    positions: list[tuple[float, float]]
-    duplicates: list[tuple[int, int, float]]
+    positions: list[list[float]]
+    duplicates: list[list[float]]
     duplicates_in_all: int

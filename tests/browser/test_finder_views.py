@@ -168,6 +168,7 @@ def test_all_figures_of_a_head_are_the_apis(found: Screen) -> None:
         want += [f"{left[field]:.3f}" if left else "" for field in ("score", "corrected")]
         assert [cell.replace("−", "-") for cell in cells] == [re.sub(r"^-0\.000$", "0.000", one) for one in want]
     body = found.part("figures-body")
+    expect(body.locator(".figure-bins")).to_be_visible()
     expect(body).to_contain_text(
         f"within {head['distance']['within_50']} tokens, 90 % within {head['distance']['within_90']}"
     )

@@ -27,7 +27,7 @@ export function controlPictures(store) {
   async function loadHeads(id, site) {
     store.set({ heads: { status: 'loading', list: [], bins: [] } });
     try {
-      const { heads: list, bins = [] } = await api.getHeads(id, site);
+      const { heads: list, bins: { [site]: bins = [] } } = await api.getHeads(id, site);
       if (scored === `${id}|${site}`) store.set({ heads: { status: 'ready', list, bins } });
     } catch {
       if (scored === `${id}|${site}`) store.set({ heads: { status: 'error', list: [], bins: [] } });
