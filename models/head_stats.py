@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from models.blocks import Block
-from models.head_targets import NEAR, OFFSETS, PLACE, SCORES, HeadTargets, Picked
+from models.head_targets import NEAR, OFFSETS, PLACE, SCORES, VERSIONS, HeadTargets, Picked
 from models.protocol import Span
 
 LEFT = 0.01  # of a row: with less left over, dividing by it would show rounding, so the row does not count
@@ -193,6 +193,12 @@ class HeadCollector:
         rows = self._rows(version).double()
         n_heads = self._left["all"].shape[0]
         return (rows @ self._targets.mean_distances(version) / rows.sum(-1).clamp(min=1)).expand(n_heads)
+
+
+def figures_size(query_len: int, *, same_sequence: bool) -> int:
+    """How many float32 numbers the figures of one head take at most: those of all three versions."""
+    in_float64 = 3 * len(SCORES) + 3 + 4 + 1 + 1  # scores, entropy, concentration, removed, uniform distance
+    return len(VERSIONS) * (2 * in_float64 + (query_len if same_sequence else 0))
 
 
 def _diagonals(weights: Tensor, own: int) -> Tensor:

@@ -29,6 +29,7 @@ from models.blockwise import blockwise_attention
 from models.checkpoints import max_tokens_of
 from models.configuration import auto_class, describe, expected_modules, heads_of, reads_pairs
 from models.errors import CaptureError, UnsupportedModel
+from models.head_stats import figures_size
 from models.inspectable import COMPARED_LOGITS, InspectableModel
 from models.projections import WatchedProjections
 from models.protocol import ShouldStop, device_of_choice
@@ -185,6 +186,7 @@ class HuggingFaceModel(InspectableModel):
             n_heads, n_kv_heads, d_head = heads_of(config, site)
             kept = query_len * n_heads * (d_head + 8)  # query, row statistics
             kept += key_len * (2 * n_kv_heads * d_head + n_heads)  # key, value, length of each output
+            kept += n_heads * figures_size(query_len, same_sequence=site != "decoder.cross")
             numbers += modules * (kept + n_heads * 2 * min(query_len, 64) * min(key_len, 64))  # overviews
             if hasattr(config, "relative_attention_num_buckets"):
                 numbers += n_heads * (query_len + key_len)  # one bias for all layers
