@@ -28,6 +28,10 @@ test: lint types browser-tools  ## Lint, types and all tests
 test-quick: $(VENV)/.installed-dev  ## All tests but the browser's and the slow ones
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not network and not slow" --ignore=tests/browser
 
+.PHONY: test-deep
+test-deep: browser-tools $(VENV)/.installed-dev  ## The browser tests that make test leaves out to stay quick
+	$(BIN)/python -m pytest -n auto --dist loadfile -m deep tests/browser
+
 .PHONY: bench
 bench: $(VENV)/.installed-dev  ## Measure against the alternatives; writes bench/results.md
 	$(BIN)/python -m bench

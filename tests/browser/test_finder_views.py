@@ -14,6 +14,8 @@ from tests.browser.screen import Screen, until
 from tests.browser.test_access import PHONE, ROOT, serious
 from tests.browser.test_finder import REPEATED, open_tab
 
+pytestmark = pytest.mark.deep
+
 SHARES = ("previous", "self", "next", "duplicate", "induction", "punctuation", "local", "first", "special")
 
 

@@ -14,6 +14,8 @@ from tests.browser.conftest import OpenScreen, free_port, serving
 from tests.browser.screen import Screen, until
 from tests.browser.test_finder import by_score, open_tab, place, rows
 
+pytestmark = pytest.mark.deep
+
 TEXT = {
     "en": {"absent": "Not computed", "over": "Averaged over 4 texts: prose, code, Chinese, repeated random tokens."},
     "zh": {"absent": "尚未计算", "over": "4 段文本的平均：叙事文、代码、中文、重复的随机词元。"},
