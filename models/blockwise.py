@@ -19,8 +19,9 @@ from torch.nn.functional import pad
 
 from models.attention import LOG2_E, MASKED, attention_scores, reciprocal_row_sum, softmax_parts
 from models.blocks import CHUNK, Block, Workspace
+from models.diagonals import near_keys
 from models.head_stats import HeadCollector
-from models.head_targets import HeadTargets
+from models.head_targets import NEAR, HeadTargets
 from models.masks import BiasLayout, MaskLayout
 from models.pooling import into_cells, max_of_cells, pooling_step
 
@@ -73,13 +74,15 @@ class _Found:
     """What the blocks write, each its own rows. A block does as few operations as it can; the rest is done once, after.
 
     Shapes:  as in AttentionSummary; padded_len is key_len rounded up to a multiple of CHUNK
-    Values:  rows: row_max, row_sum, top_key, first, self, previous; score = Σ weight · (score − row max) · log2 e;
+    Values:  rows: row_max, row_sum, top_key, first; score = Σ weight · (score − row max) · log2 e;
              position = Σ weight · (key − middle), or Σ weight · |query − key| where a query sees keys after itself
+    near (offsets, n_heads, query_len): weights on the keys around a row's own, empty in cross-attention
     cells_max, cells_sum (n_heads, g_rows, padded_len): over the rows of an overview cell, columns not pooled yet
     """
 
     output: Tensor
     rows: dict[str, Tensor]
+    near: Tensor
     cells_max: Tensor
     cells_sum: Tensor
     heads: HeadCollector | None
@@ -142,6 +145,7 @@ def _attend_block(
     if cols[0] == 0:
         found.rows["first"][:, here] = weights[..., 0]
     if inputs.same_sequence:
+        found.near[..., here] = near_keys(weights, rows[0] - cols[0], NEAR, looks_back=inputs.mask.looks_back)
         _note_positions(weights, scores, inputs.mask.looks_back, block, found)
     _pool_rows(weights, block, found)
     if found.heads is not None:
@@ -176,12 +180,8 @@ def _row_max_and_top_key(scores: Tensor, first_key: int, sink_logits: Tensor | N
 
 
 def _note_positions(weights: Tensor, scratch: Tensor, looks_back: bool, block: Block, found: _Found) -> None:
-    # weights on a row's own and previous key, and the sum that gives its mean distance; `scratch` is overwritten
+    # the sum that gives a row's mean distance; `scratch` is overwritten
     (first_row, stop_row), cols = block.rows, block.cols
-    for name, offset in (("self", first_row - cols[0]), ("previous", first_row - cols[0] - 1)):
-        values = weights.diagonal(offset, dim1=1, dim2=2)  # (n_heads, rows that have this column)
-        start = first_row + max(0, -offset)
-        found.rows[name][:, start : start + values.shape[1]] = values
     here = slice(first_row, stop_row)
     key_pos = torch.arange(*cols, dtype=weights.dtype, device=weights.device)
     # |i − j| = i − j: one matrix–vector product, with positions counted from the middle to keep them small
@@ -225,7 +225,11 @@ def _summary(inputs: AttentionInputs, found: _Found, workspace: Workspace) -> At
     kept = {name: rows[name] for name in ("row_max", "row_sum", "top_key", "first")}
     kept["entropy"] = log_sum * total - rows["score"] / LOG2_E
     if inputs.same_sequence:
-        kept |= {"self": rows["self"], "previous": rows["previous"], "distance": rows["position"]}
+        kept |= {
+            "self": found.near[NEAR].clone(),
+            "previous": found.near[NEAR - 1].clone(),
+            "distance": rows["position"],
+        }
         if inputs.mask.looks_back:
             n = inputs.query.shape[1]
             query_pos = torch.arange(n, dtype=total.dtype, device=total.device) - n // 2
@@ -237,7 +241,7 @@ def _summary(inputs: AttentionInputs, found: _Found, workspace: Workspace) -> At
         rows=kept,
         overview_max=max_of_cells(largest, col_step),
         overview_mean=into_cells(totals, 2, 0, col_step).sum(-1) / workspace.cell_counts(inputs.mask).clamp(min=1),
-        figures={} if found.heads is None else found.heads.figures(kept["entropy"], kept["first"]),
+        figures={} if found.heads is None else found.heads.figures(kept["entropy"], kept["first"], found.near),
     )
 
 
@@ -263,13 +267,15 @@ def rows_per_block(inputs: AttentionInputs) -> int:
 def _nothing_yet(inputs: AttentionInputs, padded_len: int, workspace: Workspace) -> _Found:
     query = inputs.query
     n_heads, query_len, _ = query.shape
-    names = ("row_max", "row_sum", "score", "position", "first", "self", "previous")
+    names = ("row_max", "row_sum", "score", "position", "first")
     rows = {name: query.new_zeros(n_heads, query_len) for name in names}
     rows["top_key"] = torch.full((n_heads, query_len), -1, dtype=torch.int64, device=query.device)
+    n_near = (NEAR + 1 if inputs.mask.looks_back else 2 * NEAR + 1) if inputs.same_sequence else 0
     cells = (n_heads, -(-query_len // pooling_step(query_len)), padded_len)
     return _Found(
         output=query.new_zeros(n_heads, query_len, inputs.value.shape[-1]),
         rows=rows,
+        near=query.new_zeros(n_near, n_heads, query_len),
         cells_max=workspace.zeros("cells_max", cells, query),
         cells_sum=workspace.zeros("cells_sum", cells, query),
         heads=None if inputs.targets is None else HeadCollector(inputs.targets, n_heads, query),

@@ -26,6 +26,7 @@ from torch import Tensor
 from models.errors import ShapeError
 from models.masks import MaskLayout
 from models.protocol import Span
+from models.repeats import Repeats
 from models.token_facts import TokenFacts
 
 NEAR = 4  # distance up to which a key is local
@@ -34,20 +35,27 @@ VERSIONS = ("all", "first", "special")  # of the scores: by what is left out
 OFFSETS = {"previous": (-1,), "self": (0,), "next": (1,), "local": tuple(range(-NEAR, NEAR + 1))}
 PLACE = {name: place for place, name in enumerate(SCORES)}
 OF_COLUMNS = ("special", "punctuation")
-OF_PAIRS = ("duplicate", "induction")
+OF_REPEATS = ("duplicate", "induction")
 
 
 @dataclass(frozen=True)
-class Picked:
-    """The targets of one score within a block: flat places with their rows where they are few, else all as a mask.
+class VersionTargets:
+    """What one version counts, row by row.
 
-    Shapes:  flat, rows (n_targets), int64: row · cols + column, and the row, both counted from the block's corner;
-             dense (rows, cols), boolean
+    Shapes:  visible (query_len), int64; usable (query_len), boolean; counted, chances (SCORES, query_len), float64;
+             mean_distances (query_len), float64; near_left (2 · NEAR + 1, query_len), boolean
+    Values:  visible: keys that a row sees; usable: it sees two at least: with one, a weight says nothing; counted: 1 if
+             it sees a target and also a key that is none, else 0; chances: the share of targets among the keys that it
+             sees, 0 if it is not counted; mean_distances: mean |query − key| over the keys that it sees, which is what
+             uniform attention gives; near_left: the key at this offset from −NEAR to NEAR is not left out
     """
 
-    flat: Tensor
-    rows: Tensor
-    dense: Tensor | None = None
+    visible: Tensor
+    usable: Tensor
+    counted: Tensor
+    chances: Tensor
+    mean_distances: Tensor
+    near_left: Tensor
 
 
 class HeadTargets:
@@ -70,21 +78,13 @@ class HeadTargets:
         special = self.columns["special"]
         self.removed = {"all": first[:0], "first": first, "special": torch.cat([first, special])}
         self.has_special = len(special) > 0
-        self._picked: dict[tuple[Span, Span], dict[str, Picked]] = {}
-        self._counted: dict[str, Tensor] = {}
+        self.repeats = Repeats(mask, keys) if same_sequence else None
+        self._of_version: dict[str, VersionTargets] = {}
 
     @property
     def versions(self) -> tuple[str, ...]:
         """Those that this text has: without a special token after the first key, leaving it out is leaving out none."""
         return VERSIONS if self.has_special else VERSIONS[:2]
-
-    def picked(self, rows: Span, cols: Span) -> dict[str, Picked]:
-        """The duplicate and induction targets within a block, found once."""
-        if (rows, cols) not in self._picked:
-            self._picked[rows, cols] = {
-                name: _pick(targets) for name, targets in self._repeats(rows, cols).items() if name in self.known
-            }
-        return self._picked[rows, cols]
 
     @cached_property
     def known(self) -> tuple[str, ...]:
@@ -95,93 +95,81 @@ class HeadTargets:
 
     @cached_property
     def known_columns(self) -> tuple[str, ...]:
-        """Those of the scores about whole columns that have any beside the first key."""
-        return tuple(name for name in OF_COLUMNS if name in self.known and len(self.columns[name]))
+        """Those of the scores about whole columns that have any."""
+        return tuple(name for name in OF_COLUMNS if name in self.known and len(self._all_columns(name)))
 
     @cached_property
-    def first_is_target(self) -> Tensor:
-        """Whether the first key is a target of a row: where it was left out, its weight has to be added.
+    def first_repeats(self) -> Tensor:
+        """Whether the first key is a duplicate of a row's token: what is collected of repeats leaves it out.
 
-        Shapes:  (SCORES, query_len), boolean
+        Shapes:  (query_len), boolean
         """
-        rows = torch.zeros(len(SCORES), self.mask.query_len, dtype=torch.bool, device=self.device)
-        for name in self.known:
-            rows[PLACE[name]] = self._counts(name, (0, 1)) > 0
-        return rows
+        return self._counts("duplicate", (0, 1)) > 0
 
-    def visible_in(self, version: str) -> Tensor:
-        """How many keys each row sees, without those that a version leaves out.
+    def of(self, version: str) -> VersionTargets:
+        """What a version counts, found once."""
+        if version not in self._of_version:
+            self._of_version[version] = self._find(version)
+        return self._of_version[version]
 
-        Shapes:  -> (query_len), int64
+    def columns_of(self, name: str, version: str) -> Tensor:
+        """The indices of the special or punctuation keys that a version leaves in.
+
+        Shapes:  -> (n), int64
         """
-        return self.visible - self._seen_of_columns(self.removed[version])
-
-    def usable_rows(self, version: str) -> Tensor:
-        """Rows that see at least two keys: with one, a weight says nothing.
-
-        Shapes:  -> (query_len), boolean
-        """
-        return self.visible_in(version) >= 2
-
-    def counted(self, version: str) -> Tensor:
-        """Rows that see a target of a score and also a key that is none.
-
-        Shapes:  -> (SCORES, query_len), boolean
-        """
-        counts = self._counts_of_all(version)
-        return (counts > 0) & (counts < self.visible_in(version))
-
-    def chances(self, version: str) -> Tensor:
-        """The share of targets among the keys that a row sees: the score of uniform attention.
-
-        Shapes:  -> (SCORES, query_len), float64
-        """
-        return self._counts_of_all(version) / self.visible_in(version).clamp(min=1).double()
-
-    def mean_distances(self, version: str) -> Tensor:
-        """Mean |query − key| over the keys that a row sees: what uniform attention gives.
-
-        Shapes:  -> (query_len), float64
-        """
-        total = self.mask.mean_distances() * self.visible
-        query_pos = torch.arange(self.mask.query_len, device=self.device)
-        for column in self.removed[version]:
-            total = total - (query_pos - column).abs() * self._seen_of_columns(column[None])
-        return total / self.visible_in(version).clamp(min=1)
+        columns = self._all_columns(name)
+        return columns[~torch.isin(columns, self.removed[version])]
 
     def uniform_by_key(self, version: str, rows: Tensor) -> Tensor:
         """What each key gets in all when every row that counts spreads evenly over the keys that it sees.
 
-        Shapes:  rows (n_heads, query_len), boolean -> (n_heads, key_len), float64
+        Shapes:  rows (n_heads, query_len), float64, 1 for a row that counts -> (n_heads, key_len), float64
         """
-        mask, share = self.mask, rows / self.visible_in(version).clamp(min=1).double()
+        mask, share = self.mask, rows / self.of(version).visible.clamp(min=1)
         if mask.dense is not None:
             total = share @ mask.dense.double()
         else:
             edges = share.new_zeros(len(rows), mask.key_len + 1)
             edges.index_add_(1, mask.starts, share)
-            edges.index_add_(1, mask.stops, -share)
+            edges.index_add_(1, mask.stops, share, alpha=-1)
             total = edges.cumsum(1)[:, :-1]
         total[:, self.removed[version]] = 0.0
         return total
 
-    def _counts_of_all(self, version: str) -> Tensor:
-        # (SCORES, query_len), int64: how many targets each row sees; 0 for scores without a meaning here
-        if version not in self._counted:
-            counts = torch.zeros(len(SCORES), self.mask.query_len, dtype=torch.int64, device=self.device)
-            for name in self.known:
-                counts[PLACE[name]] = self._counts(name, (0, self.mask.key_len))
-                for column in self.removed[version].tolist():
-                    counts[PLACE[name]] -= self._counts(name, (column, column + 1))
-            self._counted[version] = counts
-        return self._counted[version]
+    def _find(self, version: str) -> VersionTargets:
+        removed = self.removed[version]
+        visible = self.visible - self._seen_of_columns(removed)
+        counts = torch.zeros(len(SCORES), self.mask.query_len, dtype=torch.int64, device=self.device)
+        for name in self.known:
+            counts[PLACE[name]] = self._counts(name, (0, self.mask.key_len))
+            for column in removed.tolist():
+                counts[PLACE[name]] -= self._counts(name, (column, column + 1))
+        counted = (counts > 0) & (counts < visible)
+        query_pos = torch.arange(self.mask.query_len, device=self.device)
+        near = query_pos + torch.arange(-NEAR, NEAR + 1, device=self.device)[:, None]  # (offsets, query_len)
+        return VersionTargets(
+            visible=visible,
+            usable=visible >= 2,
+            counted=counted.double(),
+            chances=counts / visible.clamp(min=1).double() * counted,
+            mean_distances=self._mean_distances(removed, visible),
+            near_left=~torch.isin(near, removed),
+        )
+
+    def _mean_distances(self, removed: Tensor, visible: Tensor) -> Tensor:
+        total = self.mask.mean_distances() * self.visible
+        query_pos = torch.arange(self.mask.query_len, device=self.device)
+        for column in removed:
+            total = total - (query_pos - column).abs() * self._seen_of_columns(column[None])
+        return total / visible.clamp(min=1)
 
     def _counts(self, name: str, cols: Span) -> Tensor:
         # (query_len): visible targets of a score within some columns
         if name in OFFSETS:
             return self._seen_at(OFFSETS[name], cols)
-        if name in OF_PAIRS:
-            return self._seen_repeats(name, cols)
+        if name in OF_REPEATS:
+            assert self.repeats is not None
+            return self.repeats.counts(name, cols)
         chosen = self.removed["first"] if name == "first" else self._all_columns(name)
         return self._seen_of_columns(chosen[(chosen >= cols[0]) & (chosen < cols[1])])
 
@@ -214,34 +202,3 @@ class HeadTargets:
                 seen &= self.mask.dense.gather(1, key_pos.clamp(0, self.mask.key_len - 1)[:, None])[:, 0]
             total += seen
         return total
-
-    def _seen_repeats(self, name: str, cols: Span) -> Tensor:
-        parts = []
-        for first in range(0, self.mask.query_len, 256):  # rows looked at together: little memory at any length
-            rows = (first, min(first + 256, self.mask.query_len))
-            parts.append(self._repeats(rows, cols)[name].sum(-1))
-        return torch.cat(parts)
-
-    def _repeats(self, rows: Span, cols: Span) -> dict[str, Tensor]:
-        # (rows, cols), boolean: the visible duplicate and induction targets; False beyond key_len
-        query_pos = torch.arange(*rows, device=self.device)[:, None]
-        key_pos = torch.arange(*cols, device=self.device)
-        last = len(self.ids) - 1
-        text = torch.ones_like(self.ids, dtype=torch.bool)
-        if self.facts.special is not None:
-            text = ~torch.tensor(self.facts.special, device=self.device)
-        of_row = self.ids[query_pos]
-        allowed = self.mask.visible(rows, cols) & (key_pos < query_pos) & text[query_pos]
-        here, before = key_pos.clamp(max=last), (key_pos - 1).clamp(0, last)
-        return {
-            "duplicate": allowed & (self.ids[here] == of_row) & text[here],
-            "induction": allowed & (self.ids[before] == of_row) & text[before] & (key_pos > 0),
-        }
-
-
-def _pick(targets: Tensor) -> Picked:
-    # a mask of a block takes as long as a product with it; single places take about eight times as long each
-    rows, cols = targets.nonzero(as_tuple=True)
-    if len(rows) * 8 > targets.numel():
-        return Picked(rows[:0], rows[:0], targets)
-    return Picked(rows * targets.shape[1] + cols, rows)

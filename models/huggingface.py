@@ -29,7 +29,7 @@ from models.blockwise import blockwise_attention
 from models.checkpoints import max_tokens_of
 from models.configuration import auto_class, describe, expected_modules, heads_of, reads_pairs
 from models.errors import CaptureError, UnsupportedModel
-from models.head_stats import figures_size
+from models.head_sums import figures_size
 from models.inspectable import COMPARED_LOGITS, InspectableModel
 from models.projections import WatchedProjections
 from models.protocol import ShouldStop, device_of_choice

@@ -17,7 +17,7 @@ from models.blockwise import blockwise_attention
 from models.checks import SDPA
 from models.errors import Cancelled, CaptureError, ConfigError, UnsupportedModel
 from models.fused import fused_attention
-from models.head_stats import figures_size
+from models.head_sums import figures_size
 from models.inspectable import COMPARED_LOGITS, InspectableModel
 from models.multi_head import Attend, MultiHeadAttention
 from models.pooling import cell_count, pooling_step

@@ -45,13 +45,17 @@ def test_end_to_end_in_float64(family: str, count: int) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_end_to_end_in_float32(family: str) -> None:
-    model = looked_into(family)
+    model, exact = looked_into(family), looked_into(family, torch.float64)
     ids, targets = random_ids(150), random_ids(TARGETS, seed=1) if family == "t5" else None
     result = model.run(ids, target_ids=targets)
+    precise = eager_attentions(exact.model, ids, targets)
     for site, weights in eager_attentions(model.model, ids, targets).items():
         ours = [all_weights(result.capture, site, layer) for layer in range(len(weights))]
-        # three layers of float32 drift on top of 1e-5 for the same query and key; measured ≤ 2e-6
-        assert largest_difference(ours, weights) <= 2e-5, site
+        # How far three layers of float32 drift depends on the processor (T5's large scores: 2e-6 on one, 3e-5 on
+        # another). Eager's own drift from float64 is the measure: two of that size, and half as much again.
+        drift = largest_difference([layer.double() for layer in weights], [layer.double() for layer in precise[site]])
+        assert drift <= 1e-4, site
+        assert largest_difference(ours, weights) <= 3 * drift, site
     assert result.card.verdict == "pass", result.card
 
 

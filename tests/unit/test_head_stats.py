@@ -100,3 +100,14 @@ def test_the_comparison_sees_a_wrong_score() -> None:
     found["scores"][1, SCORES.index("induction"), 0, 2] += 2e-5
     with pytest.raises(AssertionError, match="induction of first"):
         assert_same(found, dense, TOLERANCE)
+
+
+def test_repeats_that_are_not_kept_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("models.repeats.PLACES_KEPT", 0)
+    found, dense = layer(MASKS["causal"], facts(N, special=True), dtype=torch.float32)
+    assert_same(found, dense, TOLERANCE)
+    targets = HeadTargets(MaskLayout.from_mask(MASKS["causal"]), facts(N, special=True), same_sequence=True)
+    assert targets.repeats is not None
+    assert targets.repeats.places((0, 100), (0, 128), 4) is not targets.repeats.places((0, 100), (0, 128), 4)
+    monkeypatch.undo()
+    assert targets.repeats.places((0, 100), (0, 128), 4) is targets.repeats.places((0, 100), (0, 128), 4)
