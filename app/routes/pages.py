@@ -1,35 +1,17 @@
-"""The page, the error page, and static files. Messages come from `app/i18n.py`; nothing here knows about runs."""
+"""The pages and the error page. Messages come from `app/i18n.py`; nothing here knows about runs."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-from functools import lru_cache
-from pathlib import Path
-
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import FileResponse, HTMLResponse
-from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from starlette.types import Scope
 
+from app.assets import FOR_EVER, PLOTLY, ROOT, STATIC, Assets, asset, plotly_bundle
 from app.i18n import Language, choose_language, load_messages
 
-ROOT = Path(__file__).parents[2]
-STATIC = ROOT / "static"
-PLOTLY = "vendor/plotly.min.js"  # served from the installed package, never copied
-FOR_EVER = "public, max-age=31536000, immutable"
 YEAR_S = 31_536_000
 
 router = APIRouter(include_in_schema=False)
-
-
-def plotly_bundle() -> Path:
-    """plotly.min.js of the installed package, found without importing it."""
-    found = importlib.util.find_spec("plotly")
-    if found is None or not found.submodule_search_locations:
-        raise RuntimeError("the plotly package is not installed")
-    return Path(found.submodule_search_locations[0]) / "package_data" / "plotly.min.js"
 
 
 class Pages:
@@ -84,28 +66,6 @@ class Pages:
 
 def _remember(response: Response, language: Language) -> None:
     response.set_cookie("lang", language, max_age=YEAR_S, samesite="strict", httponly=False)
-
-
-def asset(path: str) -> str:
-    """The address of a static file, with its content's hash, so that it may be kept for ever."""
-    file = plotly_bundle() if path == PLOTLY else STATIC / path
-    return f"/static/{path}?v={_hash(file, file.stat().st_mtime_ns)}"
-
-
-@lru_cache(maxsize=512)
-def _hash(file: Path, _changed: int) -> str:
-    return hashlib.blake2b(file.read_bytes(), digest_size=6).hexdigest()
-
-
-class Assets(StaticFiles):
-    """Static files; those asked for with a hash never change, the others must be asked about."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        """A file, or 404."""
-        response = await super().get_response(path, scope)
-        hashed = b"v=" in scope["query_string"]
-        response.headers["Cache-Control"] = FOR_EVER if hashed else "no-cache"
-        return response
 
 
 @router.get("/")

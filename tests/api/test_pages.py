@@ -40,6 +40,15 @@ def test_everything_the_page_names_is_there_and_kept_for_ever(client: TestClient
         assert "immutable" in answer.headers["cache-control"], path
 
 
+def test_modules_are_kept_for_ever_under_the_hash_of_all(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    (main,) = re.findall(r'"(/static/modules-[0-9a-f]+/js/)main\.js"', client.get("/").text)
+    imported = client.get(f"{main}api.js")
+    assert imported.text == client.get("/static/js/api.js").text
+    assert "immutable" in imported.headers["cache-control"]
+    monkeypatch.setattr("app.assets._hash_of_modules", lambda: "0" * 12)  # after an update, for an older page
+    assert client.get(f"{main}api.js").headers["cache-control"] == "no-cache"
+
+
 def test_without_its_hash_a_file_must_be_asked_about(client: TestClient) -> None:
     assert client.get("/static/icon.svg").headers["cache-control"] == "no-cache"
 

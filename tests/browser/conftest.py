@@ -19,7 +19,18 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Error, Page, Request, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Dialog,
+    Error,
+    Page,
+    Playwright,
+    Request,
+    ViewportSize,
+    sync_playwright,
+)
 
 from tests.browser.screen import WAITING, Screen
 
@@ -35,7 +46,7 @@ FLAGS = (
 )
 CONVERTED = ROOT / "build" / "test-data" / "models"
 START_S = 60.0
-WIDE = {"width": 1440, "height": 900}
+WIDE: ViewportSize = {"width": 1440, "height": 900}
 OpenScreen = Callable[..., Screen]
 
 
@@ -76,17 +87,28 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], address: str, log: 
     pytest.fail(f"the server did not answer:\n{log.read_text(errors='replace')}")
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Headless Chromium: the one in CHROMIUM, else the system's."""
+def chromium() -> str:
+    """The Chromium in CHROMIUM, else the system's."""
     names = ("chromium", "chromium-browser", "google-chrome")
     path = os.environ.get("CHROMIUM") or next((found for name in names if (found := shutil.which(name))), None)
     if path is None:
         pytest.fail("no Chromium found: install it, or set CHROMIUM to its path")
+    return path
+
+
+@pytest.fixture(scope="session")
+def playing() -> Iterator[Playwright]:
+    """Playwright, started once."""
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=path, headless=True, args=list(FLAGS))
-        yield launched
-        launched.close()
+        yield playwright
+
+
+@pytest.fixture(scope="session")
+def browser(playing: Playwright) -> Iterator[Browser]:
+    """Headless Chromium without a profile, for the tests that need one of their own."""
+    launched = playing.chromium.launch(executable_path=chromium(), headless=True, args=list(FLAGS))
+    yield launched
+    launched.close()
 
 
 @pytest.fixture(scope="session")
@@ -104,7 +126,7 @@ def small_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The fake again, slow, and with room for 64 tokens only."""
     folder = tmp_path_factory.mktemp("small")
     port = free_port()
-    arguments = ["tests.fake_server", "--port", str(port), "--delay", "0.1", "--max-tokens", "64"]
+    arguments = ["tests.fake_server", "--port", str(port), "--delay", "0.05", "--max-tokens", "64"]
     with serving([*arguments, "--data-dir", str(folder / "data")], port, {}, folder / "log") as address:
         yield address
 
@@ -168,33 +190,50 @@ class Witness:
             self.wrongs.append(f"request to another host: {request.url}")
 
 
-def new_context(browser: Browser, **options: Any) -> BrowserContext:
-    """A browser profile of its own that may use the clipboard."""
-    context = browser.new_context(**{"viewport": WIDE, **options})
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
-    return context
+CLIPBOARD = ["clipboard-read", "clipboard-write"]
+OF_A_PAGE = {"viewport", "color_scheme"}  # options that a page of the usual profile can have to itself
 
 
 @pytest.fixture(scope="session")
-def usual(browser: Browser) -> Iterator[BrowserContext]:
-    """The profile that most tests share, so that Plotly is fetched once; tabs keep their own texts."""
-    context = new_context(browser)
+def usual(playing: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
+    """The profile that most tests share, on disk: so Chromium keeps the compiled Plotly, most of a page's opening."""
+    folder = tmp_path_factory.mktemp("profile")
+    context = playing.chromium.launch_persistent_context(
+        folder, executable_path=chromium(), headless=True, args=list(FLAGS), viewport=WIDE, permissions=CLIPBOARD
+    )
     yield context
     context.close()
 
 
+def forget(context: BrowserContext, base: str) -> None:
+    """Leaves nothing of a page in the shared profile but its cache: each test begins as a first visit."""
+    page = context.new_page()
+    page.goto(f"{base}/healthz")
+    page.evaluate("() => localStorage.clear()")
+    page.close()
+    context.clear_cookies()
+
+
 @pytest.fixture
 def open_screen(browser: Browser, usual: BrowserContext) -> Iterator[OpenScreen]:
-    """Opens pages; each is watched, and what it did wrong fails the test when it ends."""
+    """Opens pages; each is watched, and what it did wrong fails the test when it ends.
+
+    `alone`, or an option that a page cannot have to itself, gives it a profile of its own
+    """
     opened: list[Screen] = []
     own: list[BrowserContext] = []
 
-    def open_one(base: str, fragment: str = WAITING, *, lang: str = "en", **options: Any) -> Screen:
-        context = usual
-        if options:
-            context = new_context(browser, **options)
+    def open_one(
+        base: str, fragment: str = WAITING, *, lang: str = "en", alone: bool = False, **options: Any
+    ) -> Screen:
+        if alone or set(options) - OF_A_PAGE:
+            context = browser.new_context(**{"viewport": WIDE, "permissions": CLIPBOARD, **options})
             own.append(context)
-        page = context.new_page()
+            page = context.new_page()
+        else:
+            page = usual.new_page()
+            page.set_viewport_size(options.get("viewport", WIDE))
+            page.emulate_media(color_scheme=options.get("color_scheme"))
         page.set_default_timeout(20_000)
         screen = Screen(page, base, Witness(page, base))
         opened.append(screen)
@@ -206,6 +245,8 @@ def open_screen(browser: Browser, usual: BrowserContext) -> Iterator[OpenScreen]
         screen.page.close()
     for context in own:
         context.close()
+    for base in {screen.base for screen in opened}:
+        forget(usual, base)
     for screen in opened:
         screen.witness.check()
 

@@ -32,7 +32,7 @@ def test_a_link_restores_the_view(shown: Screen, open_screen: OpenScreen, fake_s
     set_everything(shown)
     before = {name: shown.fragment(name) for name in VIEW}
     assert None not in before.values()
-    other = open_screen(fake_server, f"#{urlsplit(shown.page.url).fragment}", viewport={"width": 1440, "height": 900})
+    other = open_screen(fake_server, f"#{urlsplit(shown.page.url).fragment}", alone=True)
     other.wait_for_map()
     assert {name: other.fragment(name) for name in VIEW} == before
     assert other.part("layer").input_value() == "7"

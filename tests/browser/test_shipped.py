@@ -41,7 +41,7 @@ def run_example(screen: Screen, name: str) -> None:
 
 
 def test_the_first_picture_is_of_a_model_that_ships(open_screen: OpenScreen, fresh_server: str) -> None:
-    screen = open_screen(fresh_server, "", viewport={"width": 1440, "height": 900})
+    screen = open_screen(fresh_server, "")
     until(lambda: screen.fragment("run") is not None, 20)
     screen.wait_for_map()
     expect(screen.part("model-button")).to_contain_text("everyhead-mini")

@@ -222,7 +222,7 @@ def test_a_run_from_a_link_fills_every_field(paired: Screen, open_screen: OpenSc
     expect(paired.part("notice")).to_be_visible()
     copied = urlsplit(paired.js("() => navigator.clipboard.readText()")).fragment
     assert parse_qs(copied)["pair"] == ["An animal is there"]
-    other = open_screen(fake_server, f"#{fragment}", viewport={"width": 1440, "height": 900})
+    other = open_screen(fake_server, f"#{fragment}", alone=True)
     other.wait_for_map()
     assert other.page.input_value("#text") == "The cat is there"
     assert other.part("pair").input_value() == "An animal is there"

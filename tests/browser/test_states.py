@@ -20,7 +20,7 @@ def test_the_empty_page_says_what_to_do(screen: Screen) -> None:
 
 
 def test_a_first_visit_shows_heads_by_itself(open_screen: OpenScreen, fake_server: str) -> None:
-    screen = open_screen(fake_server, "", viewport={"width": 1440, "height": 900})
+    screen = open_screen(fake_server, "")
     until(lambda: screen.fragment("run") is not None)
     screen.wait_for_map()
     expect(screen.part("heads")).to_be_visible()
