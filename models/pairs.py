@@ -58,9 +58,10 @@ def pair_weights(capture: CaptureReader, site: str, pairs: Sequence[Pair]) -> Pa
     Raises:  RangeError, also for a pair that every layer's mask hides and for spans that hold too many weights
     """
     described = _site(capture, site)
-    _check(capture, described, pairs)  # before anything of a pair's size is made
+    _check_spans(described, pairs)
     groups = list(_grouped(pairs))
-    _check_size(described, groups)
+    _check_size(described, groups)  # before anything of a pair's size is made
+    _check_visible(capture, described, pairs)
     weights = torch.zeros(described.n_layers, described.n_heads, len(pairs), dtype=torch.float64)
     chances = torch.zeros(described.n_layers, len(pairs), dtype=torch.float64)
     known: dict[int, Tensor] = {}
@@ -149,9 +150,17 @@ def _inside(indices: list[int], spans: Sequence[Span]) -> Tensor:
 
 
 def _chance(mask: MaskLayout, pair: Pair) -> Tensor:
-    seen = mask.visible(pair.query, pair.key).sum(-1)
+    seen = _keys_seen(mask, pair)
     of_all = mask.visible_counts()[slice(*pair.query)]
     return torch.where(seen.any(), (seen / of_all.clamp(min=1).double()).mean(), torch.nan)
+
+
+def _keys_seen(mask: MaskLayout, pair: Pair) -> Tensor:
+    # (queries), int64: how many keys of the pair each of its queries sees; of a run of keys its two ends tell
+    if mask.dense is not None:
+        return mask.visible(pair.query, pair.key).sum(-1)
+    starts, stops = mask.starts[slice(*pair.query)], mask.stops[slice(*pair.query)]
+    return (stops.clamp(max=pair.key[1]) - starts.clamp(min=pair.key[0])).clamp(min=0)
 
 
 # ------------------------------------------------------------------------------------------------------------- refusals
@@ -164,23 +173,28 @@ def _site(capture: CaptureReader, site: str) -> SiteDescription:
     raise RangeError("site", site, "one of " + ", ".join(described.site for described in capture.sites))
 
 
-def _check(capture: CaptureReader, described: SiteDescription, pairs: Sequence[Pair]) -> None:
+def _check_spans(described: SiteDescription, pairs: Sequence[Pair]) -> None:
     queries, keys = described.query_len, described.key_len
     valid = f"query:key, queries 0 to {queries - 1}, keys 0 to {keys - 1}, in a-b with a <= b"
-    masks = {id(mask): mask for mask in (capture.mask(described.site, i) for i in range(described.n_layers))}
     for pair in pairs:
         for span, length in zip(pair, (queries, keys), strict=True):
             try:
                 check_span("pairs", span, length)
             except RangeError:
                 raise RangeError("pairs", pair, valid) from None
-        if not any(bool(mask.visible(pair.query, pair.key).any()) for mask in masks.values()):
-            ranges = [mask.key_range(pair.query) for mask in masks.values()]
-            seen = [(first, last) for first, last in ranges if last > first]
-            if not seen:
-                raise RangeError("pairs", pair, "a query that may attend to any key at all")
-            first, last = min(start for start, _ in seen), max(stop for _, stop in seen) - 1
-            raise RangeError("pairs", pair, f"a key that its query may attend to, among {first} to {last}")
+
+
+def _check_visible(capture: CaptureReader, described: SiteDescription, pairs: Sequence[Pair]) -> None:
+    masks = {id(mask): mask for mask in (capture.mask(described.site, i) for i in range(described.n_layers))}
+    for pair in pairs:
+        if any(bool(_keys_seen(mask, pair).any()) for mask in masks.values()):
+            continue
+        ranges = [mask.key_range(pair.query) for mask in masks.values()]
+        seen = [(first, last) for first, last in ranges if last > first]
+        if not seen:
+            raise RangeError("pairs", pair, "a query that may attend to any key at all")
+        first, last = min(start for start, _ in seen), max(stop for _, stop in seen) - 1
+        raise RangeError("pairs", pair, f"a key that its query may attend to, among {first} to {last}")
 
 
 def _check_size(described: SiteDescription, groups: Sequence[_Group]) -> None:

@@ -126,6 +126,16 @@ def test_chance_is_the_visible_share() -> None:
     assert torch.equal(found.chances, expected.expand(LAYERS, 3))
 
 
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_chance_is_that_of_the_whole_mask(kind: Kind) -> None:
+    mask = kind.mask()
+    capture = build(kind._replace(mask=lambda: mask))
+    shares = [mask[slice(*q), slice(*k)].sum(-1) / mask[slice(*q)].sum(-1).double() for q, k in PAIRS]
+    expected = torch.stack([share.mean() if bool(share.any()) else share.new_tensor(torch.nan) for share in shares])
+    found = pair_weights(capture, SITE, PAIRS).chances[0]
+    torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+
+
 def test_a_uniform_head_is_at_chance_and_a_sure_one_at_one() -> None:
     layout, builder = MaskLayout.from_mask(causal_mask(N)), CaptureBuilder()
     query, key = torch.zeros(2, N, 8), torch.zeros(2, N, 8)
@@ -196,3 +206,11 @@ def test_spans_that_hold_too_much_are_refused(monkeypatch: pytest.MonkeyPatch) -
     pair_weights(capture, SITE, [Pair((50, 60), (10, 20))])
     with pytest.raises(RangeError, match="at most"):
         pair_weights(capture, SITE, [Pair((50, 61), (10, 20))])
+
+
+def test_what_is_too_much_is_refused_before_its_mask_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = build(KINDS["dense"])
+    monkeypatch.setattr(module, "MOST_WEIGHTS", 100)
+    monkeypatch.setattr(MaskLayout, "visible", lambda *_: pytest.fail("a mask of the pair's size was made"))
+    with pytest.raises(RangeError, match="at most 100"):
+        pair_weights(capture, SITE, [Pair((0, N), (0, N))])
