@@ -28,6 +28,7 @@ from models.pooling import into_cells, max_of_cells, pooling_step
 # Tried: 16 to 256 rows. Fewer lose to call overhead, more fall out of the cache and skip less of a causal mask.
 ROWS_ON_CPU = 128
 WEIGHTS_ON_CPU = 2_400_000  # weights in a block at most, two buffers of 10 MB in float32
+MOST_WEIGHTS = 2**31 - 1  # in a block: places in it are counted in int32
 SHARE_OF_GPU = 0.25  # of the free memory, for the two buffers
 
 
@@ -258,6 +259,7 @@ def rows_per_block(inputs: AttentionInputs) -> int:
     if inputs.query.is_cuda:
         free, _total = torch.cuda.mem_get_info(inputs.query.device)
         rows = int(free * SHARE_OF_GPU) // (2 * n_heads * key_len * inputs.query.element_size())
+        rows = min(rows, MOST_WEIGHTS // (n_heads * key_len))
         rows = 1 << max(rows, 1).bit_length() - 1  # a power of two: the same blocks in every layer
     else:
         rows = min(ROWS_ON_CPU, WEIGHTS_ON_CPU // (n_heads * key_len))

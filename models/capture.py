@@ -26,7 +26,7 @@ from models.masks import BiasLayout, MaskLayout, index_of
 from models.pooling import fit_steps, pool_cells, pooling_step
 from models.protocol import Index, Pool, Rows, SiteDescription, Span, Window
 
-VERSION = 2  # of names and meaning of what is stored; a capture of another version is not read
+VERSION = 3  # of names and meaning of what is stored; a capture of another version is not read
 SMALL_BLOCK = 16  # rows and columns that a product has at least, see Capture._scores
 WEIGHTS_REDUCED = 64_000_000  # weights over several heads that are pooled for one window, about half a second
 WEIGHTS_AT_ONCE = 1_000_000  # weights in memory while a large window is pooled, 4 MB in float32

@@ -18,10 +18,8 @@ def near_keys(weights: Tensor, own: int, near: int, *, looks_back: bool) -> Tens
     """
     n_heads, n_rows, n_cols = weights.shape
     after = 0 if looks_back else near
-    left, right = max(0, near - own), max(0, own + n_rows + after - n_cols)
-    if left or right:
-        first, stop = max(0, own - near), min(n_cols, own + n_rows + after)
-        weights, own = pad(weights[..., first:stop], (left, right)).contiguous(), near
+    if own < near or own + n_rows + after > n_cols:
+        weights, own = _columns(weights, own - near, own + n_rows + after), near
         n_cols = weights.shape[2]
     step = (1, n_rows * n_cols, n_cols + 1)
     return weights.as_strided((near + 1 + after, n_heads, n_rows), step, weights.storage_offset() + own - near)
@@ -34,6 +32,9 @@ def sum_by_offset(weights: Tensor, factors: Tensor, own: int, *, looks_back: boo
              offsets)), offsets key − query ascending
     """
     n_heads, n_rows, n_cols = weights.shape
+    if looks_back and (own < 0 or own + n_rows > n_cols):  # the mask hides the first or last of the rows' own keys
+        weights, own = _columns(weights, min(own, 0), own + n_rows), max(own, 0)
+        n_cols = weights.shape[2]
     if not looks_back:
         around = pad(weights, (n_rows - 1, n_rows - 1)).contiguous()
         step = (n_rows * around.shape[2], around.shape[2] + 1, 1)
@@ -48,3 +49,11 @@ def sum_by_offset(weights: Tensor, factors: Tensor, own: int, *, looks_back: boo
     sums = torch.bmm(factors[..., 1:], view)
     sums[..., n_rows - 1 :] += first_row
     return 1 - n_rows - own, sums
+
+
+def _columns(weights: Tensor, start: int, stop: int) -> Tensor:
+    # the columns from start to stop, contiguous, with zeros where there are none
+    n_cols = weights.shape[2]
+    inside = weights[..., min(max(start, 0), n_cols) : min(max(stop, 0), n_cols)]
+    left = min(max(-start, 0), stop - start)
+    return pad(inside, (left, stop - start - left - inside.shape[2])).contiguous()

@@ -11,19 +11,29 @@ of where that is stored.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from models.head_targets import SCORES, VERSIONS
+from models.head_targets import MIN_ROWS, SCORES, VERSIONS
 from models.protocol import Span
 
-MIN_ROWS = 8
 DECIMALS = 7  # of all figures: ten times finer than float32 sums are right
 
 Figures = dict[str, Any]
+
+
+def rounded(value: float) -> float:
+    """A figure as it is told."""
+    return round(value, DECIMALS)
+
+
+def corrected_score(score: float, chance: float) -> float:
+    """How much of what chance leaves open the score takes: 0 is chance, 1 is all."""
+    return (score - chance) / (1 - chance)
 
 
 def distance_bins(length: int) -> list[Span]:
@@ -43,6 +53,7 @@ def head_scores(figures: Mapping[str, Tensor]) -> list[Figures]:
               "distance": {mean, uniform, within_50, within_90 (distances that hold so much of the mass), bins (mass by
               distance_bins), rows} or None,
               "concentration": {share (what the most-read key gets, mean over rows), key, chance, rows} or None,
+              "own_sink": mean mass that the head's own sink takes, 0 without one,
               "without": {"first" | "special": {removed (mean mass left out), the same four} or None}}
     """
     n_heads = figures["removed"].shape[-1]
@@ -51,6 +62,7 @@ def head_scores(figures: Mapping[str, Tensor]) -> list[Figures]:
     return [
         {
             **{name: value for name, value in by_version[0][head].items() if name != "removed"},
+            "own_sink": by_version[0][head]["removed"],
             "without": {name: None if heads is None else heads[head] for name, heads in left_out.items()},
         }
         for head in range(n_heads)
@@ -64,7 +76,7 @@ def _version(figures: Mapping[str, Tensor], at: int) -> list[Figures]:
     distances = _distances(figures, at)
     return [
         {
-            "removed": _rounded(removed[head]),
+            "removed": rounded(removed[head]),
             "scores": {name: _score(*scores[head][place]) for place, name in enumerate(SCORES)},
             "entropy": _told(entropy[head], "mean", "normalised"),
             "distance": distances[head],
@@ -74,29 +86,33 @@ def _version(figures: Mapping[str, Tensor], at: int) -> list[Figures]:
     ]
 
 
+def _can_tell(rows: float, *values: float) -> bool:
+    # not finite: the pass gave no numbers, and its card fails
+    return rows >= MIN_ROWS and all(map(math.isfinite, values))
+
+
 def _score(score: float, chance: float, rows: float) -> Figures | None:
-    if rows < MIN_ROWS:
+    if not _can_tell(rows, score):
         return None
-    corrected = (score - chance) / (1 - chance)
     return {
-        "score": _rounded(score),
-        "chance": _rounded(chance),
-        "corrected": _rounded(corrected),
+        "score": rounded(score),
+        "chance": rounded(chance),
+        "corrected": rounded(corrected_score(score, chance)),
         "rows": int(rows),
     }
 
 
 def _told(values: Sequence[float], *names: str) -> Figures | None:
     *numbers, rows = values
-    if rows < MIN_ROWS:
+    if not _can_tell(rows, *numbers):
         return None
-    return {**{name: _rounded(value) for name, value in zip(names, numbers, strict=True)}, "rows": int(rows)}
+    return {**{name: rounded(value) for name, value in zip(names, numbers, strict=True)}, "rows": int(rows)}
 
 
 def _concentration(share: float, key: float, chance: float, rows: float) -> Figures | None:
-    if rows < MIN_ROWS:
+    if not _can_tell(rows, share):
         return None
-    return {"share": _rounded(share), "key": int(key), "chance": _rounded(chance), "rows": int(rows)}
+    return {"share": rounded(share), "key": int(key), "chance": rounded(chance), "rows": int(rows)}
 
 
 def _distances(figures: Mapping[str, Tensor], at: int) -> list[Figures | None]:
@@ -110,14 +126,14 @@ def _distances(figures: Mapping[str, Tensor], at: int) -> list[Figures | None]:
     bins = binned(mass).tolist()
     return [
         {
-            "mean": _rounded(means[head]),
-            "uniform": _rounded(uniform[head]),
+            "mean": rounded(means[head]),
+            "uniform": rounded(uniform[head]),
             "within_50": half[head],
             "within_90": most[head],
-            "bins": [_rounded(value) for value in bins[head]],
+            "bins": [rounded(value) for value in bins[head]],
             "rows": int(rows[head]),
         }
-        if rows[head] >= MIN_ROWS
+        if _can_tell(rows[head], means[head])
         else None
         for head in range(len(rows))
     ]
@@ -138,7 +154,3 @@ def binned(mass: Tensor) -> Tensor:
     Shapes:  (n, distances) -> (n, bins)
     """
     return torch.stack([mass[:, first:stop].sum(-1) for first, stop in distance_bins(mass.shape[1])], -1)
-
-
-def _rounded(value: float) -> float:
-    return round(value, DECIMALS)

@@ -59,10 +59,13 @@ class HeadCollector:
             self._note_repeats(weights, scratch, block)
             if block.cols[0] == 0:
                 weights[..., 0] = 0.0
-            self._note_offsets(weights, factors[:, 0, :2], block, 0)  # "all" gets the first key after the pass
+            by_row = factors[:, 0]  # (n_heads, versions, rows)
+            if total is not None:
+                by_row[:, 0] /= total.clamp(min=LEFT)
+            self._note_offsets(weights, by_row[:, :2], block, 0)  # "all" gets the first key after the pass
             if special is not None:
                 weights[..., special] = 0.0
-                self._note_offsets(weights, factors[:, 0, 2:], block, 2)
+                self._note_offsets(weights, by_row[:, 2:], block, 2)
 
     def figures(self, entropy: Tensor, first: Tensor, near: Tensor) -> dict[str, Tensor]:
         """Sum up the layer, after its last block.
@@ -92,8 +95,8 @@ class HeadCollector:
             taken = weights[..., special]  # (n_heads, rows, special keys)
             left[2] -= taken.sum(-1)
             self._found.special_entropy[:, here] = (taken * taken.clamp(min=TINY).log()).sum(-1)
-        factors = torch.ones_like(left)
-        factors[1:] = (left[1:] >= LEFT) / left[1:].clamp(min=LEFT)
+        factors = (left >= LEFT).to(left.dtype)
+        factors[1:] /= left[1:].clamp(min=LEFT)
         return factors.transpose(0, 1)[:, None] * self._counting[:, :, here]
 
     def _note_repeats(self, weights: Tensor, scratch: Tensor, block: Block) -> None:

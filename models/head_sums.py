@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from models.head_targets import NEAR, OFFSETS, PLACE, SCORES, VERSIONS, HeadTargets
+from models.head_targets import MIN_ROWS, NEAR, OFFSETS, PLACE, SCORES, VERSIONS, HeadTargets
 
 LEFT = 0.01  # of a row: with less left over, dividing by it would show rounding, so the row does not count
 OF_ROWS = ("previous", "self", "next", "local", "first", "duplicate", "induction")  # scores summed row by row
@@ -23,10 +23,10 @@ class Collected:
     Shapes:  left (versions, n_heads, query_len); special_entropy (n_heads, query_len); by_key (n_heads, 1 + known
              columns, versions, key_len); by_offset (n_heads, versions, offsets); repeated (n_heads, kinds, query_len)
     Values:  left: what each row has left; special_entropy: Σ w ln w over special keys; by_key: over all rows that
-             count, then over those that count for a score about columns, each row divided by what it has left, keys
-             that the version leaves out included; by_offset: the same by key − query + query_len − 1, without the keys
-             that the version leaves out, in "all" without the first; repeated: mass on duplicate and induction keys
-             without the first, see models.repeats.KINDS
+             count, then over those that count for a score about columns, each row divided by what it has left but in
+             "all", keys that the version leaves out included; by_offset: all rows divided by what they have left, by
+             key − query + query_len − 1, without the keys that the version leaves out, in "all" without the first;
+             repeated: mass on duplicate and induction keys without the first, see models.repeats.KINDS
     """
 
     left: Tensor
@@ -44,11 +44,13 @@ def layer_figures(
     Shapes:  entropy (nats), first (n_heads, query_len), near (offsets, n_heads, query_len) as near_keys gives it
              -> float64: removed (versions, n_heads); scores (versions, SCORES, 3, n_heads), entropy (versions, 3,
              n_heads), concentration (versions, 4, n_heads), and where there are distances float32 by_distance
-             (versions, n_heads, query_len), float64 uniform_distance (versions, n_heads)
-    Values:  removed: mean mass that the version leaves out; scores: score, chance, rows; entropy: mean, mean of
-             entropy / ln(visible keys), rows; concentration: share of the most-read key, its index, chance, rows;
-             by_distance: mean mass at each |query − key|; uniform_distance: mean |query − key| of equal weights over
-             the same rows; both 0 without rows
+             (versions, n_heads, query_len) and row_share (versions, query_len), float64 uniform_distance (versions,
+             n_heads)
+    Values:  removed: mean mass that the version leaves out, in "all" what the heads' own sinks take; scores: score,
+             chance, rows; entropy: mean, mean of entropy / ln(visible keys), rows; concentration: share of the
+             most-read key, its index, chance, rows; by_distance: mean mass at each |query − key|; uniform_distance:
+             mean |query − key| of equal weights over the same rows; row_share: what each row counts for in the mean
+             over the heads that have enough rows; all of them 0 without rows
     """
     versions = [_Version(targets, found, at, first) for at in range(len(targets.versions))]
     figures = {
@@ -60,35 +62,40 @@ def layer_figures(
     if targets.same_sequence:
         figures["by_distance"] = [of.by_distance().float() for of in versions]
         figures["uniform_distance"] = [of.uniform_distance() for of in versions]
+        figures["row_share"] = [of.row_share().float() for of in versions]
     return {name: torch.stack(values) for name, values in figures.items()}
 
 
-def figures_size(query_len: int, *, same_sequence: bool) -> int:
-    """How many float32 numbers the figures of one head take at most: those of all three versions."""
-    in_float64 = 3 * len(SCORES) + 3 + 4 + 1 + 1  # scores, entropy, concentration, removed, uniform distance
-    return len(VERSIONS) * (2 * in_float64 + (query_len if same_sequence else 0))
+def figures_size(n_heads: int, query_len: int, *, same_sequence: bool) -> int:
+    """How many float32 numbers the figures of a layer take at most: those of all three versions."""
+    in_float64 = n_heads * (
+        3 * len(SCORES) + 3 + 4 + 1 + 1
+    )  # scores, entropy, concentration, removed, uniform distance
+    return len(VERSIONS) * (2 * in_float64 + ((n_heads + 1) * query_len if same_sequence else 0))
 
 
 class _Version:
     """One version of a layer.
 
     rows   (n_heads, query_len), float64, 1 for a row that counts
-    scale  (n_heads, query_len), float64, what such a row's weights are multiplied with
+    left   (n_heads, query_len), float64, what a row has left
+    scale  (n_heads, query_len), float64, what such a row's weights are multiplied with in scores: 1 / left, but in
+           "all" 1, so that scores are of the weights as they are, whatever a head's own sink takes
     """
 
     def __init__(self, targets: HeadTargets, found: Collected, at: int, first: Tensor) -> None:
         self._targets, self._found, self._at, self._first = targets, found, at, first
         self.name = targets.versions[at]
         self._of = targets.of(self.name)
-        usable, left = self._of.usable.double(), found.left[at].double()
-        self.rows = usable.expand_as(left) if self.name == "all" else usable * (left >= LEFT)
-        self.scale = self.rows if self.name == "all" else self.rows / left.clamp(min=LEFT)
+        self.left = found.left[at].double()
+        self.rows = self._of.usable * (self.left >= LEFT).double()
+        self.scale = self.rows if self.name == "all" else self.rows / self.left.clamp(min=LEFT)
         self.n_rows = self.rows.sum(-1)  # (n_heads)
 
     def removed(self) -> Tensor:
         usable = self._targets.of("all").usable.double()
-        taken = (self._found.left[0] - self._found.left[self._at]).double()
-        return taken @ usable / usable.sum().clamp(min=1)
+        before = 1.0 if self.name == "all" else self._found.left[0].double()
+        return (before - self.left) @ usable / usable.sum().clamp(min=1)
 
     def scores(self, near: Tensor) -> Tensor:
         counted = self._of.counted
@@ -119,11 +126,11 @@ class _Version:
     def entropy(self, entropy: Tensor) -> Tensor:
         entropy = entropy.double()
         if self.name != "all":
-            lost = torch.special.entr(self._first.double())  # −w ln w
-            if self.name == "special":
-                lost = lost - self._found.special_entropy
-            left = self._found.left[self._at].double().clamp(min=LEFT)
-            entropy = (entropy - lost) / left + left.log()
+            entropy = entropy - torch.special.entr(self._first.double())  # −w ln w
+        if self.name == "special":
+            entropy = entropy + self._found.special_entropy
+        left = self.left.clamp(min=LEFT)
+        entropy = entropy / left + left.log()
         most = self._of.visible.clamp(min=2).double().log()
         total = (entropy * self.rows) @ torch.stack([torch.ones_like(most), 1 / most], 1)  # (n_heads, 2)
         return torch.stack([*(total / self.n_rows.clamp(min=1)[:, None]).T, self.n_rows])
@@ -142,8 +149,13 @@ class _Version:
         by_distance = sums[:, :n].flip(-1)  # keys at and before the query …
         by_distance[:, 1 : 1 + sums.shape[1] - n] += sums[:, n:]  # … and after it
         if self.name == "all":
-            by_distance += self._first * self._of.usable  # the first key is i away from row i
+            by_distance += self._first * self.rows / self.left.clamp(min=LEFT)  # the first key is i away from row i
         return by_distance / self.n_rows.clamp(min=1)[:, None]
 
     def uniform_distance(self) -> Tensor:
         return self.rows @ self._of.mean_distances / self.n_rows.clamp(min=1)
+
+    def row_share(self) -> Tensor:
+        told = self.n_rows >= MIN_ROWS
+        shares = self.rows[told] / self.n_rows[told, None]
+        return shares.sum(0) / told.sum().clamp(min=1)

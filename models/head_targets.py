@@ -24,12 +24,13 @@ import torch
 from torch import Tensor
 
 from models.errors import ShapeError
-from models.masks import MaskLayout
+from models.masks import ROWS_AT_ONCE, MaskLayout
 from models.protocol import Span
 from models.repeats import Repeats
 from models.token_facts import TokenFacts
 
 NEAR = 4  # distance up to which a key is local
+MIN_ROWS = 8  # with fewer that count there is no number
 SCORES = ("previous", "self", "next", "first", "special", "punctuation", "duplicate", "induction", "local")
 VERSIONS = ("all", "first", "special")  # of the scores: by what is left out
 OFFSETS = {"previous": (-1,), "self": (0,), "next": (1,), "local": tuple(range(-NEAR, NEAR + 1))}
@@ -71,7 +72,6 @@ class HeadTargets:
         if len(keys.ids) != mask.key_len:
             raise ShapeError(f"{len(keys.ids)} tokens do not fit a mask over {mask.key_len} keys")
         self.device = mask.starts.device
-        self.ids = torch.tensor(keys.ids, device=self.device)
         self.visible = mask.visible_counts()
         self.columns = {"special": self._columns(keys.special), "punctuation": self._columns(keys.punctuation)}
         first = torch.zeros(1, dtype=torch.int64, device=self.device)
@@ -127,7 +127,9 @@ class HeadTargets:
         """
         mask, share = self.mask, rows / self.of(version).visible.clamp(min=1)
         if mask.dense is not None:
-            total = share @ mask.dense.double()
+            total = share.new_zeros(len(rows), mask.key_len)
+            for some in range(0, mask.query_len, ROWS_AT_ONCE):
+                total += share[:, some : some + ROWS_AT_ONCE] @ mask.dense[some : some + ROWS_AT_ONCE].double()
         else:
             edges = share.new_zeros(len(rows), mask.key_len + 1)
             edges.index_add_(1, mask.starts, share)

@@ -186,7 +186,7 @@ class HuggingFaceModel(InspectableModel):
             n_heads, n_kv_heads, d_head = heads_of(config, site)
             kept = query_len * n_heads * (d_head + 8)  # query, row statistics
             kept += key_len * (2 * n_kv_heads * d_head + n_heads)  # key, value, length of each output
-            kept += n_heads * figures_size(query_len, same_sequence=site != "decoder.cross")
+            kept += figures_size(n_heads, query_len, same_sequence=site != "decoder.cross")
             numbers += modules * (kept + n_heads * 2 * min(query_len, 64) * min(key_len, 64))  # overviews
             if hasattr(config, "relative_attention_num_buckets"):
                 numbers += n_heads * (query_len + key_len)  # one bias for all layers

@@ -15,9 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from models.head_scores import DECIMALS, MIN_ROWS, binned, distance_bins, within
-from models.head_targets import NEAR
-from models.masks import MaskLayout
+from models.diagonals import sum_by_offset
+from models.head_scores import DECIMALS, binned, distance_bins, within
+from models.head_targets import MIN_ROWS, NEAR
+from models.masks import ROWS_AT_ONCE, MaskLayout
 
 HELD_NEAR, ABOVE_CHANCE = 0.5, 2.0  # a layer is "near" if it holds so much within NEAR, and so many times the chance
 FURTHER = 1.2  # and "far" if its mean distance is so many times that of equal weights; "even" if within that factor
@@ -37,15 +38,13 @@ def layer_locality(figures: Mapping[str, Tensor], masks: Sequence[MaskLayout]) -
              "warnings" per version: [{code: "high_layers_local", layers, share, chance}]}
     """
     length = figures["by_distance"].shape[-1]
-    expected: dict[tuple[int, int], Tensor] = {}
+    expected = _Expected()
     layers: list[Answer] = []
     for number, mask in enumerate(masks):
         answer: Answer = {"layer": number}
         for at, version in enumerate(("all", "first")):
-            place = (id(mask), at)
-            if place not in expected:
-                expected[place] = uniform_by_distance(mask, without_first=version == "first")
-            answer[version] = _layer({name: values[number, at] for name, values in figures.items()}, expected[place])
+            found = {name: values[number, at] for name, values in figures.items()}
+            answer[version] = _layer(found, expected.curve(mask, found["row_share"], version == "first"))
         layers.append(answer)
     both = ("all", "first")
     verdicts = {version: _verdicts([layer[version] for layer in layers]) for version in both}
@@ -58,34 +57,55 @@ def layer_locality(figures: Mapping[str, Tensor], masks: Sequence[MaskLayout]) -
     }
 
 
-def uniform_by_distance(mask: MaskLayout, *, without_first: bool = False) -> Tensor:
-    """Mean mass at each |query − key| when every row spreads evenly over the keys that it sees.
+class _Expected:
+    """Curves of equal weights; most layers share a mask and the rows that count."""
 
-    Shapes:  -> (query_len), float64; over the rows that see at least two keys
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, bool], tuple[Tensor, Tensor]] = {}
+
+    def curve(self, mask: MaskLayout, rows: Tensor, without_first: bool) -> Tensor:
+        # (query_len): see uniform_by_distance
+        known = self._known.get((id(mask), without_first))
+        if known is None or not torch.equal(known[0], rows):
+            known = (rows, uniform_by_distance(mask, rows.double(), without_first=without_first))
+            self._known[id(mask), without_first] = known
+        return known[1]
+
+
+def uniform_by_distance(mask: MaskLayout, rows: Tensor, *, without_first: bool = False) -> Tensor:
+    """Mass at each |query − key| when every row spreads evenly over the keys that it sees.
+
+    Shapes:  rows (query_len), float64, what each row counts for -> (query_len), float64
     """
     n = mask.query_len
-    query_pos = torch.arange(n)
     if mask.dense is not None:
-        seen = mask.dense.clone()
-        seen[:, 0] &= not without_first
-        counts = seen.sum(-1)
-        share = torch.where(counts >= 2, 1.0 / counts.clamp(min=1).double(), 0.0)
-        total = torch.zeros(n, dtype=torch.float64)
-        for row in range(n):
-            total.index_add_(0, (query_pos[: mask.key_len] - row).abs(), seen[row] * share[row])
-        return total / (counts >= 2).sum().clamp(min=1)
+        return _uniform_of_dense(mask.dense, rows, without_first=without_first)
+    query_pos = torch.arange(n)
     starts = mask.starts.clamp(min=1) if without_first else mask.starts
     stops = torch.maximum(mask.stops, starts)
-    counts = stops - starts
-    share = torch.where(counts >= 2, 1.0 / counts.clamp(min=1).double(), 0.0)
+    share = rows / (stops - starts).clamp(min=1)
     edges = torch.zeros(n + 2, dtype=torch.float64)
     back = (query_pos - torch.minimum(stops - 1, query_pos), query_pos - starts)  # from the nearest to the furthest
     ahead = (torch.maximum(starts, query_pos + 1) - query_pos, stops - 1 - query_pos)
     for nearest, furthest in (back, ahead):
-        some = share * (furthest >= nearest)
+        some = share * (furthest >= nearest)  # none of a row without keys
         edges.index_add_(0, nearest.clamp(0, n), some)
         edges.index_add_(0, (furthest + 1).clamp(0, n + 1), -some)
-    return edges.cumsum(0)[:n] / (counts >= 2).sum().clamp(min=1)
+    return edges.cumsum(0)[:n]
+
+
+def _uniform_of_dense(mask: Tensor, rows: Tensor, *, without_first: bool) -> Tensor:
+    n, total = len(rows), torch.zeros(2 * len(rows) - 1, dtype=torch.float64)  # by key − query + n − 1
+    for first in range(0, n, ROWS_AT_ONCE):
+        seen = mask[first : first + ROWS_AT_ONCE].double()
+        if without_first:
+            seen[:, 0] = 0.0
+        share = rows[first : first + ROWS_AT_ONCE] / seen.sum(-1).clamp(min=1)
+        offset, sums = sum_by_offset(seen[None], share[None, None], first, looks_back=False)
+        total[offset + n - 1 : offset + n - 1 + sums.shape[2]] += sums[0, 0]
+    by_distance = total[:n].flip(0)
+    by_distance[1:] += total[n:]
+    return by_distance
 
 
 def _layer(figures: Mapping[str, Tensor], uniform: Tensor) -> Answer | None:
@@ -128,9 +148,10 @@ def _kind(layer: Answer) -> str:
 
 def _verdicts(layers: Sequence[Answer | None]) -> list[Answer]:
     verdicts = []
-    numbered = [(number, layer) for number, layer in enumerate(layers) if layer is not None]
-    for kind, run in groupby(numbered, key=lambda one: one[1]["kind"]):
-        members = list(run)
+    for kind, run in groupby(enumerate(layers), key=lambda one: one[1] and one[1]["kind"]):
+        members = [(number, layer) for number, layer in run if layer is not None]
+        if not members:  # layers without figures part those around them
+            continue
         found = [layer for _, layer in members]
 
         def average(part: str, name: str, found: Sequence[Answer] = found) -> float:
@@ -151,9 +172,11 @@ def _verdicts(layers: Sequence[Answer | None]) -> list[Answer]:
 
 def _warnings(verdicts: Sequence[Answer], n_layers: int) -> list[Answer]:
     high = n_layers - n_layers // HIGH  # the first of the high layers
-    if n_layers < HIGH or not verdicts or verdicts[-1]["code"] != "near" or verdicts[-1]["layers"][0] > high:
+    last = verdicts[-1] if verdicts else None
+    if n_layers < HIGH or last is None or last["code"] != "near":
         return []
-    last = verdicts[-1]
+    if last["layers"][0] > high or last["layers"][1] != n_layers - 1:
+        return []
     return [{"code": "high_layers_local", **{name: last[name] for name in ("layers", "share", "chance")}}]
 
 

@@ -114,7 +114,7 @@ class OwnModel(InspectableModel):
         for site, modules in self.expected.items():
             query_len, key_len = lengths[site]
             kept = query_len * config.n_heads * (d_head + 8) + key_len * (2 * n_kv_heads * d_head + config.n_heads)
-            kept += config.n_heads * figures_size(query_len, same_sequence=site != "decoder.cross")
+            kept += figures_size(config.n_heads, query_len, same_sequence=site != "decoder.cross")
             numbers += modules * (kept + config.n_heads * 2 * _cells(query_len) * _cells(key_len))
         return numbers * self._arithmetic().itemsize
 

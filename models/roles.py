@@ -52,8 +52,9 @@ def role_of(head: Figures, threshold: float = THRESHOLD) -> dict[str, Any]:
 
 
 def _sinks(head: Figures) -> list[str]:
-    first, without = head["scores"]["first"], head["without"]
-    sinks = ["first"] if first is not None and first["score"] >= SINK else []
+    without = head["without"]
+    # of all rows: the score "first" is over those alone that see the first key, few where a window hides it
+    sinks = ["first"] if without["first"] is not None and without["first"]["removed"] >= SINK else []
     read = without["first"] if sinks else head  # special tokens beside such a sink: of what it leaves
     if without["special"] is not None and read is not None and _special_mass(read) >= SINK:
         sinks.append("special")

@@ -67,14 +67,14 @@ class Dense:
 
     def entropy(self, version: str) -> list[tuple[float, float]]:
         """(mean in nats, mean of entropy / ln of visible keys) of each head."""
-        mask, weights, counted = self._left(version)
+        mask, weights, counted = self._left(version, divided=True)
         entropy = -(weights * weights.clamp(min=1e-300).log()).sum(-1)
         most = mask.sum(-1).clamp(min=2).log()
         return [(float(e[r].mean()), float((e / most)[r].mean())) for e, r in zip(entropy, counted, strict=True)]
 
     def by_distance(self, version: str) -> Tensor:
         """(n_heads, query_len): mean mass at each distance."""
-        _mask, weights, counted = self._left(version)
+        _mask, weights, counted = self._left(version, divided=True)
         n = self.mask.shape[0]
         distance = (torch.arange(n)[:, None] - torch.arange(n)[None]).abs().reshape(-1)
         found = [
@@ -91,20 +91,27 @@ class Dense:
             (float(w[r].mean(0).max()), float(uniform[r].mean(0).max())) for w, r in zip(weights, counted, strict=True)
         ]
 
+    def row_share(self, version: str) -> Tensor:
+        """(query_len): what each row counts for, mean over the heads with enough rows."""
+        counted = self._left(version)[2].double()
+        told = counted[counted.sum(-1) >= MIN_ROWS]
+        return (told / told.sum(-1, keepdim=True)).sum(0) / max(len(told), 1)
+
     def left_out(self, version: str) -> list[float]:
         """Mean mass that a version leaves out."""
         rows = self.mask.sum(-1) >= 2
-        return (self.weights * self.removed(version)).sum(-1)[:, rows].mean(-1).tolist()
+        taken = 1 - self.weights.sum(-1) if version == "all" else (self.weights * self.removed(version)).sum(-1)
+        return taken[:, rows].mean(-1).tolist()
 
-    def _left(self, version: str) -> tuple[Tensor, Tensor, Tensor]:
-        # mask and weights without what is left out, rows sharing out what remains; which rows count, for each head
+    def _left(self, version: str, *, divided: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+        # mask and weights without what is left out, rows sharing out what remains (in "all" what a head's own sink
+        # leaves, if so asked); which rows count, for each head
         mask = self.mask & ~self.removed(version)
         weights = self.weights * mask
-        left = self.weights.sum(-1) if version == "all" else weights.sum(-1)
-        counted = (mask.sum(-1) >= 2).expand(left.shape)
-        if version != "all":
+        left = weights.sum(-1)
+        counted = (mask.sum(-1) >= 2) & (left >= LEFT)
+        if version != "all" or divided:
             weights = weights / left.clamp(min=LEFT)[..., None]
-            counted = counted & (left >= LEFT)
         return mask, weights, counted
 
 
@@ -134,4 +141,5 @@ def assert_same(found: dict[str, Tensor], dense: Dense, tolerance: float) -> int
             torch.testing.assert_close(given, by_distance, **close)
             steps = torch.arange(n, dtype=torch.float64)
             torch.testing.assert_close(given @ steps, by_distance @ steps, rtol=0, atol=tolerance * n)
+            torch.testing.assert_close(found["row_share"][at].double(), dense.row_share(version), **close)
     return seen

@@ -31,6 +31,10 @@ MASKS = {
     "full": torch.ones(N, N, dtype=torch.bool),
     "both ways": sliding_window_mask(N, window=25),
     "dense": prefix_mask(N),
+    "prefix only": causal_mask(N) & (torch.arange(N) < 150)[None],  # the last rows' own keys are hidden
+    "late": causal_mask(N) & (torch.arange(N) >= 70)[None],
+    "lag": causal_mask(N) & sliding_window_mask(N, window=200) & (torch.arange(N)[:, None] - torch.arange(N) >= 100),
+    "lead": torch.arange(N)[None] - torch.arange(N)[:, None] >= 130,
 }
 
 
@@ -67,14 +71,13 @@ def layer(mask: Tensor, known: TokenFacts, *, dtype: torch.dtype, sinks: bool = 
 @pytest.mark.parametrize("name", MASKS)
 def test_every_figure_is_that_of_all_weights_at_once(name: str, special: bool) -> None:
     found, dense = layer(MASKS[name], facts(N, special=special), dtype=torch.float32)
-    assert assert_same(found, dense, TOLERANCE) > 30
+    assert assert_same(found, dense, TOLERANCE) > (7 if name in ("lag", "lead") else 30)  # they see few targets
 
 
 def test_in_float64_nothing_is_lost() -> None:
     for special in (True, False):
         found, dense = layer(MASKS["causal"], facts(N, special=special), dtype=torch.float64)
-        found["by_distance"] = found["by_distance"].double()
-        assert_same(found, dense, 1e-7)  # by_distance is kept in float32
+        assert_same(found, dense, 1e-7)  # by_distance and row_share are kept in float32
 
 
 @pytest.mark.parametrize("repeats", [1, 2, 500])

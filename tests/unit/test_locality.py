@@ -31,15 +31,16 @@ OTHERS = {
 @pytest.mark.parametrize("name", OTHERS)
 def test_equal_weights_by_distance(name: str, without_first: bool) -> None:
     mask = OTHERS[name].clone()
-    found = uniform_by_distance(MaskLayout.from_mask(mask), without_first=without_first)
+    layout, rows = MaskLayout.from_mask(mask), torch.rand(N, generator=torch.Generator().manual_seed(3)).double()
     mask[:, 0] &= not without_first
-    expected, rows = [0.0] * N, 0
+    rows[mask.sum(-1) < 2] = 0.0
+    found = uniform_by_distance(layout, rows, without_first=without_first)
+    expected = [0.0] * N
     for i in range(N):
         keys = [j for j in range(N) if mask[i, j]]
-        rows += len(keys) >= 2
-        for j in keys if len(keys) >= 2 else ():
-            expected[abs(i - j)] += 1 / len(keys)
-    assert found.tolist() == pytest.approx([mass / rows for mass in expected], abs=1e-12)
+        for j in keys:
+            expected[abs(i - j)] += float(rows[i]) / len(keys)
+    assert found.tolist() == pytest.approx(expected, abs=1e-12)
 
 
 def locality(weights: Tensor, mask: Tensor = CAUSAL) -> dict[str, Any]:
@@ -101,6 +102,24 @@ def test_high_layers_that_are_all_local_are_warned_of() -> None:
     assert found["verdicts"]["all"][-1]["layers"] == [1, 2]
     (warning,) = found["warnings"]["all"]
     assert (warning["code"], warning["layers"], warning["share"]) == ("high_layers_local", [1, 2], 1.0)
+
+
+def test_layers_that_cannot_be_told_part_the_others() -> None:
+    found = locality(torch.stack([NEAR, FAR, NEAR]))
+    assert found["layers"][1]["first"] is None
+    assert [verdict["layers"] for verdict in found["verdicts"]["first"]] == [[0, 0], [2, 2]]
+    found = locality(torch.stack([EVEN, NEAR, FAR]))
+    assert [verdict["layers"] for verdict in found["verdicts"]["first"]] == [[0, 0], [1, 1]]
+    assert found["warnings"]["first"] == [], "the highest layer is not known to be local"
+
+
+def test_chance_is_over_the_rows_that_count() -> None:
+    """Heads that rest on the first token in the second half: without it only the first half is left."""
+    weights = EVEN.clone()
+    weights[:, N // 2 :] = FAR[:, N // 2 :]
+    layer = locality(torch.stack([weights] * 3))["layers"][0]["first"]
+    assert layer["distance"]["mean"] == pytest.approx(layer["distance"]["uniform"], abs=1e-4)
+    assert layer["uniform_curve"] == pytest.approx(layer["curve"], abs=1e-6)
 
 
 def test_bins_and_windows() -> None:

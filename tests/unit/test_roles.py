@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from models.attention import causal_mask
+from models.attention import causal_mask, sliding_window_mask
 from models.blockwise import AttentionInputs, blockwise_attention
-from models.head_scores import MIN_ROWS, head_scores
-from models.head_targets import HeadTargets
+from models.head_scores import head_scores
+from models.head_targets import MIN_ROWS, HeadTargets
 from models.masks import MaskLayout
 from models.roles import ROLES, role_of
 from models.token_facts import TokenFacts
@@ -20,15 +21,21 @@ PERIOD, N = 20, 60
 IDS = tuple(range(100, 100 + PERIOD)) * 3  # random tokens repeated: none twice within a period
 
 
-def heads(weights: Tensor, *, ids: tuple[int, ...] = IDS, special: tuple[int, ...] = ()) -> list[dict[str, Any]]:
+def heads(
+    weights: Tensor, *, ids: tuple[int, ...] = IDS, special: tuple[int, ...] = (), window: int = 0, sink: float = 0.0
+) -> list[dict[str, Any]]:
     """Figures of heads with just these weights: their logarithms are the scores, through an identity as keys."""
     n_heads, n, m = weights.shape
-    mask = MaskLayout.from_mask(causal_mask(n) if n == m else torch.ones(n, m, dtype=torch.bool))
+    seen = causal_mask(n) if n == m else torch.ones(n, m, dtype=torch.bool)
+    mask = MaskLayout.from_mask(seen & sliding_window_mask(n, window=window) if window else seen)
+    sinks = torch.full((n_heads,), math.log(sink), dtype=torch.float64) if sink else None
     query = weights.clamp(min=1e-30).double().log()
     key = torch.eye(m, dtype=torch.float64).expand(n_heads, -1, -1)
     facts = TokenFacts(ids, tuple(i in special for i in range(n)), tuple(i % PERIOD == 7 for i in range(n)))
     targets = HeadTargets(mask, facts, same_sequence=True)
-    inputs = AttentionInputs(query, key, torch.zeros(n_heads, m, 1, dtype=torch.float64), 1.0, mask, targets=targets)
+    inputs = AttentionInputs(
+        query, key, torch.zeros(n_heads, m, 1, dtype=torch.float64), 1.0, mask, targets=targets, sink_logits=sinks
+    )
     return head_scores(blockwise_attention(inputs).figures)
 
 
@@ -80,6 +87,32 @@ def test_a_sink_is_told_beside_what_the_rest_does() -> None:
     assert found["corrected"] == pytest.approx(1.0, abs=1e-6)
     assert head["without"]["first"]["removed"] == pytest.approx(0.95, abs=2e-3)  # the second row has nothing else
     assert head["scores"]["previous"]["score"] < 0.1, "nothing of it is seen without taking the sink away"
+
+
+def test_what_only_a_windows_first_rows_see_is_no_sink() -> None:
+    weights = EXACT["previous"].clone()
+    weights[:10] = at(*(0 for _ in ROWS))[:10]
+    (head,) = heads(weights[None], window=10)
+    assert head["scores"]["first"]["score"] > 0.9, "of the rows that see it"
+    assert head["without"]["first"]["removed"] < 0.2, "of all rows"
+    assert (role_of(head)["name"], role_of(head)["sinks"]) == ("previous", [])
+
+
+def test_a_heads_own_sink_is_told_and_its_shape_is_that_of_the_rest() -> None:
+    (head,) = heads(UNIFORM[None], sink=3.0)  # a logit of ln 3 beside weights that sum to 1
+    assert head["own_sink"] == pytest.approx(0.75, abs=1e-6)
+    assert head["scores"]["self"]["score"] == pytest.approx(head["scores"]["self"]["chance"] / 4, abs=1e-6)
+    assert role_of(head)["name"] == "uniform"
+    assert head["distance"]["mean"] == pytest.approx(head["distance"]["uniform"], abs=1e-4)
+    assert heads(UNIFORM[None])[0]["own_sink"] == 0.0
+
+
+def test_a_pass_without_numbers_tells_nothing() -> None:
+    weights = EXACT["previous"].clone()
+    weights[30] = torch.nan
+    (head,) = heads(weights[None])
+    assert (head["entropy"], head["distance"], head["concentration"]) == (None, None, None)
+    assert (role_of(head)["name"], role_of(head)["best"]) == (None, None)
 
 
 def test_special_tokens_are_a_sink_too() -> None:
