@@ -66,17 +66,15 @@ def similarity(capture: CaptureReader, site: SiteDescription) -> Similarity:
 
 
 def alike_within_layers(
-    capture: CaptureReader, site: SiteDescription, threshold: float = ALIKE
+    distances: Tensor, n_heads: int, threshold: float = ALIKE
 ) -> list[list[tuple[int, int, float]]]:
     """The near-identical heads of each layer: one list a layer of (head, head, distance), nearest first.
 
+    Shapes:  distances (heads, heads), heads by layer
     Values:  pairs whose distance is under the threshold
     """
-    rows = usable_rows(capture, site)
-    return [
-        near_duplicates(head_distances(capture, site, rows, (layer, layer + 1)), threshold)
-        for layer in range(site.n_layers)
-    ]
+    layers = range(0, len(distances), n_heads)
+    return [near_duplicates(distances[at : at + n_heads, at : at + n_heads], threshold) for at in layers]
 
 
 # ----------------------------------------------------------------------------------------------------------- distances

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.dependencies import Runs
+from app.dependencies import Everything, Runs
 from app.errors import responses
 from app.routes.answers import NOT_MODIFIED, json_bytes, run_tag, tagged, unchanged
 from app.routes.parameters import Pairs, Site, chosen_site, pairs_of
@@ -21,7 +21,7 @@ router = APIRouter(prefix="/api/runs/{run_id}", tags=["heads"])
 REFUSALS = {**NOT_MODIFIED, **responses(404, 409, 422)}
 Threshold = Annotated[float, Query(ge=0, le=1, description="corrected score from which a role is given")]
 Figures = Annotated[bool, Query(description="with pairs, false leaves out what does not depend on them")]
-Alike = Annotated[bool, Query(description="also heads of a layer that do nearly the same, which takes longer")]
+Alike = Annotated[bool, Query(description="also warn of heads of a layer that do nearly the same, which takes longer")]
 
 
 @router.get("/heads", response_model=schemas.Heads, responses=REFUSALS)
@@ -52,13 +52,16 @@ def read_heads(
 
 
 @router.get("/layers", response_model=schemas.Layers, responses=REFUSALS)
-def read_layers(run_id: str, request: Request, runs: Runs, site: Site = None, alike: Alike = False) -> Response:
+def read_layers(
+    run_id: str, request: Request, services: Everything, site: Site = None, alike: Alike = False
+) -> Response:
     """How far each layer of a site reaches, with verdicts. Attention to another text has no distances: 422."""
-    record, capture = runs.read(run_id)
+    run = record, capture = services.runs.read(run_id)
     where = chosen_site([one.site for one in capture.sites], site)
     if where.endswith(".cross"):
         raise InvalidRequest({"site": "attention to another text has no distances; choose a .self site"})
     tag = run_tag(request, record)
     if (answer := unchanged(request, tag)) is not None:
         return answer
-    return tagged(json_bytes(layers_of(capture, where, alike=alike)), tag)
+    distances = services.similarity.read(run, where).distances if alike else None
+    return tagged(json_bytes(layers_of(capture, where, distances)), tag)

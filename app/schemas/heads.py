@@ -88,6 +88,7 @@ class Head(_Figures):
     site: str
     layer: int
     head: int
+    own_sink: Annotated[float, Field(description="mean mass that the head's own sink takes; 0 for heads without one")]
     without: dict[Literal["first", "special"], WithoutKeys | None]
     role: Role
     pairs: PairFigures | None = None
@@ -168,8 +169,8 @@ class Verdict(BaseModel):
     uniform: float
 
 
-class Warned(BaseModel):
-    """What wastes capacity: high layers that are all local."""
+class HighLayersLocal(BaseModel):
+    """High layers that are all local."""
 
     code: Literal["high_layers_local"]
     layers: tuple[int, int]
@@ -177,8 +178,19 @@ class Warned(BaseModel):
     chance: float
 
 
+class HeadsAlike(BaseModel):
+    """Heads of a layer that do nearly the same: [head, head, distance] as /similarity gives it, nearest first."""
+
+    code: Literal["heads_alike"]
+    layer: int
+    pairs: list[tuple[int, int, float]]
+
+
+Warned = Annotated[HighLayersLocal | HeadsAlike, Field(discriminator="code")]
+
+
 class Layers(BaseModel):
-    """Every layer of a site. alike: for each layer pairs of heads that do nearly the same, if asked for."""
+    """Every layer of a site. warnings: what wastes capacity; alike heads only under `all`, and if asked for."""
 
     site: str
     bins: list[tuple[int, int]]
@@ -186,4 +198,3 @@ class Layers(BaseModel):
     layers: list[Layer]
     verdicts: dict[Literal["all", "first"], list[Verdict]]
     warnings: dict[Literal["all", "first"], list[Warned]]
-    alike: list[list[tuple[int, int, float]]] | None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from torch import Tensor
+
 from models.head_scores import distance_bins
 from models.locality import layer_locality
 from models.protocol import CaptureReader
@@ -24,10 +26,15 @@ def bins_of(capture: CaptureReader, sites: Iterable[str]) -> dict[str, list[tupl
     return {site: [] if site.endswith(".cross") else distance_bins(lengths[site]) for site in sites}
 
 
-def layers_of(capture: CaptureReader, site: str, *, alike: bool) -> dict[str, Any]:
-    """How far each layer of a site reaches; `alike`: also its heads that do nearly the same, which reads weights."""
+def layers_of(capture: CaptureReader, site: str, distances: Tensor | None) -> dict[str, Any]:
+    """How far each layer of a site reaches; given the distances of its heads, also which do nearly the same."""
     where = next(one for one in capture.sites if one.site == site)
     masks = [capture.mask(site, layer) for layer in range(where.n_layers)]
     found = layer_locality(capture.figures(site), masks)
-    pairs = alike_within_layers(capture, where) if alike else None
-    return {"site": site, **found, "alike": pairs}
+    if distances is not None:  # they are of whole rows, so they speak of all keys
+        found["warnings"]["all"] += [
+            {"code": "heads_alike", "layer": layer, "pairs": pairs}
+            for layer, pairs in enumerate(alike_within_layers(distances, where.n_heads))
+            if pairs
+        ]
+    return {"site": site, **found}

@@ -14,8 +14,9 @@ from starlette.testclient import TestClient
 from app.services import similarity as service
 from app.services.similarity import SimilarityService
 from models import similarity as engine
-from tests.api.conftest import SEQ2SEQ, make_run, settle
+from tests.api.conftest import SEQ2SEQ, Start, make_run, settle
 from tests.api.test_weights import capture_of
+from tests.fakes import FakeModel
 
 LAYERS, HEADS = 4, 3
 
@@ -23,6 +24,18 @@ LAYERS, HEADS = 4, 3
 def address(run: dict[str, Any]) -> str:
     """Where the run's comparison of heads is."""
     return f"/api/runs/{run['id']}/similarity"
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What the engine's comparison is asked for from here on."""
+    calls, compute = [], engine.similarity
+
+    def recorded(*given: Any) -> engine.Similarity:
+        calls.append(given)
+        return compute(*given)
+
+    monkeypatch.setattr(engine, "similarity", recorded)
+    return calls
 
 
 def test_the_answer_is_the_engines(client: TestClient, run: dict[str, Any]) -> None:
@@ -72,14 +85,7 @@ def test_a_site_must_be_one_of_the_runs(client: TestClient, run: dict[str, Any])
 def test_many_requests_at_once_compute_once(
     client: TestClient, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls, all_here = [], threading.Barrier(4)
-    compute = engine.similarity
-
-    def counted(*given: Any) -> engine.Similarity:
-        calls.append(given)
-        return compute(*given)
-
-    monkeypatch.setattr(engine, "similarity", counted)
+    calls, all_here = counted(monkeypatch), threading.Barrier(4)
     service_of: SimilarityService = client.app.state.services.similarity  # type: ignore[attr-defined]
     stored = client.app.state.services.runs.read(run["id"])  # type: ignore[attr-defined]
     found: list[engine.Similarity] = []
@@ -117,3 +123,26 @@ def test_only_the_last_few_are_kept(client: TestClient, monkeypatch: pytest.Monk
     found = [of.read(one, "decoder.self") for one in stored]
     assert of.read(stored[2], "decoder.self") is found[2]
     assert of.read(stored[0], "decoder.self") is not found[0]
+
+
+def test_heads_of_a_layer_that_are_alike_are_a_warning_out_of_the_same_distances(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = start(FakeModel(3, 7))
+    run = make_run(client, "one two three")
+    calls = counted(monkeypatch)
+    layers = f"/api/runs/{run['id']}/layers"
+    plain = client.get(layers).json()
+    assert (calls, [one for one in plain["warnings"]["all"] if one["code"] == "heads_alike"]) == ([], [])
+    warned = client.get(layers, params={"alike": "true"}).json()["warnings"]
+    near = client.get(address(run)).json()["duplicates"]
+    assert client.get(layers, params={"alike": "true", "again": 1}).json()["warnings"] == warned
+    assert len(calls) == 1  # for all three
+    expected = [
+        {"code": "heads_alike", "layer": layer, "pairs": pairs}
+        for layer in range(3)
+        if (pairs := [[a % 7, b % 7, apart] for a, b, apart in near if a // 7 == b // 7 == layer])
+    ]
+    assert expected
+    assert [one for one in warned["all"] if one["code"] == "heads_alike"] == expected
+    assert [one for one in warned["first"] if one["code"] == "heads_alike"] == []

@@ -112,7 +112,7 @@ def test_copies_of_a_head_are_found_and_put_side_by_side() -> None:
     for one, other in pairs:
         assert abs(found.order.index(one) - found.order.index(other)) == 1
         assert torch.dist(found.positions[one], found.positions[other]) <= NEARBY
-    first, second, third = alike_within_layers(capture, capture.sites[0], 0.1)
+    first, second, third = alike_within_layers(found.distances, HEADS)
     assert (first, third) == ([], [])
     assert [(one, other) for one, other, distance in second if distance <= NEARBY] == [(0, 2)]
 
@@ -146,7 +146,7 @@ def test_a_text_of_one_token_compares_nothing() -> None:
     assert bool(found.distances.fill_diagonal_(torch.nan).isnan().all())
     assert found.order == list(range(LAYERS * HEADS))
     assert torch.equal(found.positions, torch.zeros(LAYERS * HEADS, 2, dtype=torch.float64))
-    assert alike_within_layers(capture, capture.sites[0]) == [[], [], []]
+    assert alike_within_layers(found.distances, HEADS) == [[], [], []]
 
 
 def test_only_the_nearest_are_listed_and_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
