@@ -1,7 +1,8 @@
 """The figures of heads averaged over several texts, in the form that one text's have (see models/head_scores.py).
 
 What a text cannot show is left out of the mean; what no text can show stays None. Every text counts the same, however
-long it is. It knows neither the texts nor the models.
+long it is. What is made of other figures is made of their means: `corrected` of score and chance. It knows neither the
+texts nor the models.
 """
 
 from __future__ import annotations
@@ -9,20 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from models.head_scores import corrected_score, rounded
 from models.roles import role_of
 
 Figures = dict[str, Any]
 ByText = Mapping[str, Mapping[str, Any] | None]
 PLACE = ("site", "layer", "head")
-DECIMALS = 7
 
 
 def average_heads(by_text: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Figures]:
     """Average each head's figures over texts.
 
     Args:    by_text: for each text the same heads in the same order, as capture.head_scores gives them
-    Values:  for each head its place, figures and role; a score also has `by_text`: its corrected score on each text,
-             None where it cannot be told
+    Values:  for each head its place, figures and role, which is read from the means; a score also has `by_text`: its
+             corrected score on each text, None where it cannot be told. `corrected` itself is that of the mean score
+             and the mean chance beside it, not the mean of by_text
     """
     names = list(by_text)
     averaged = []
@@ -35,8 +37,32 @@ def average_heads(by_text: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Fi
             else None
             for version in heads[0]["without"]
         }
-        averaged.append({**head, "role": role_of(head)})
+        averaged.append({**head, "role": role_of(_with_masses(head, own))})
     return averaged
+
+
+def _with_masses(head: Figures, own: ByText) -> Figures:
+    """The head as `role_of` is to read it: its special tokens with the mean of their mass on each text.
+
+    That mass is of all rows, and a score of those that see a special token; multiplying a mean score by summed rows
+    would count each text the same in one factor and by its length in the other.
+    """
+    first = head["without"]["first"]
+    without = first if first is None else _with_mass(first, _part(_part(own, "without"), "first"))
+    return {**_with_mass(head, own), "without": {**head["without"], "first": without}}
+
+
+def _with_mass(averaged: Figures, by_text: ByText) -> Figures:
+    told = [one for one in by_text.values() if one is not None and one["entropy"] is not None]
+    special = averaged["scores"]["special"]
+    if special is None or not told:
+        return averaged
+    masses = [
+        0.0 if (score := one["scores"]["special"]) is None else score["score"] * score["rows"] / one["entropy"]["rows"]
+        for one in told
+    ]
+    of_all_rows = {**special, "score": sum(masses) / len(masses), "rows": averaged["entropy"]["rows"]}
+    return {**averaged, "scores": {**averaged["scores"], "special": of_all_rows}}
 
 
 def _part(by_text: ByText, name: str) -> ByText:
@@ -58,10 +84,17 @@ def _version(by_text: ByText, *, removed: bool = False) -> Figures:
 
 
 def _score(by_text: ByText) -> Figures | None:
-    found = _means(by_text, "score", "chance", "corrected")
-    if found is None:
+    told = [one for one in by_text.values() if one is not None]
+    if not told:
         return None
-    return {**found, "by_text": {text: None if one is None else one["corrected"] for text, one in by_text.items()}}
+    score, chance = (sum(one[name] for one in told) / len(told) for name in ("score", "chance"))
+    return {
+        "score": rounded(score),
+        "chance": rounded(chance),
+        "corrected": rounded(corrected_score(score, chance)),
+        "rows": sum(one["rows"] for one in told),
+        "by_text": {text: None if one is None else one["corrected"] for text, one in by_text.items()},
+    }
 
 
 def _distance(by_text: ByText) -> Figures | None:
@@ -84,4 +117,4 @@ def _means(by_text: ByText, *names: str) -> Figures | None:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return round(sum(values) / len(values), DECIMALS)
+    return rounded(sum(values) / len(values))

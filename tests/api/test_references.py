@@ -44,7 +44,8 @@ def test_every_head_is_averaged_over_the_texts(start: Start) -> None:
         assert (score is None) == (not told), name
         if score is not None:
             assert list(score["by_text"].values()) == corrected[name]
-            assert score["corrected"] == pytest.approx(sum(told) / len(told), abs=1e-6)
+            share = (score["score"] - score["chance"]) / (1 - score["chance"])
+            assert score["corrected"] == pytest.approx(share, abs=1e-6)  # of the means beside it
     assert panel["heads"][5]["scores"]["induction"]["by_text"]["repeated"] is not None
 
 

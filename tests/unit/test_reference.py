@@ -79,7 +79,7 @@ def test_each_text_counts_the_same_and_what_none_shows_stays_unknown() -> None:
     assert found["scores"]["previous"] == {
         "score": pytest.approx(0.3),
         "chance": 0.1,
-        "corrected": pytest.approx(0.6),
+        "corrected": pytest.approx((0.3 - 0.1) / (1 - 0.1)),
         "rows": 20,
         "by_text": {"prose": 0.8, "code": 0.4, "chinese": None},
     }
@@ -92,7 +92,7 @@ def test_each_text_counts_the_same_and_what_none_shows_stays_unknown() -> None:
     assert found["without"]["special"] is None
     assert found["without"]["first"]["removed"] == 0.25
     assert found["without"]["first"]["scores"]["previous"]["by_text"]["code"] == 0.4
-    assert (found["role"]["name"], found["role"]["corrected"]) == ("previous", pytest.approx(0.6))
+    assert (found["role"]["name"], found["role"]["corrected"]) == ("mixed", pytest.approx(0.2 / 0.9))
     assert "induction" in found["role"]["untested"]
 
 
@@ -107,3 +107,51 @@ def test_a_text_without_special_tokens_is_left_out_of_what_is_without_them() -> 
 def test_the_role_is_that_of_the_means() -> None:
     (found,) = average_heads({"prose": [head(0.5)], "code": [head(0.05)]})
     assert (found["role"]["name"], found["role"]["best"]) == ("mixed", "previous")
+
+
+def test_what_is_corrected_is_the_mean_score_by_the_mean_chance() -> None:
+    easy, hard = head(0.5), head(0.5)
+    easy["scores"]["previous"] = {"score": 0.96, "chance": 0.6, "corrected": 0.9, "rows": 10}
+    hard["scores"]["previous"] = {"score": 0.1, "chance": 0.1, "corrected": 0.0, "rows": 90}
+    (found,) = average_heads({"prose": [easy], "code": [hard]})
+    score = found["scores"]["previous"]
+    assert (score["score"], score["chance"], score["by_text"]) == (0.53, 0.35, {"prose": 0.9, "code": 0.0})
+    assert score["corrected"] == pytest.approx((0.53 - 0.35) / (1 - 0.35), abs=1e-7)
+
+
+def resting(score: float | None, rows: int, all_rows: int) -> dict[str, Any]:
+    """A head with so much on special tokens in so many of its rows."""
+    made = head(0.5)
+    made["scores"]["special"] = score and {"score": score, "chance": 0.1, "corrected": score, "rows": rows}
+    made["entropy"]["rows"] = all_rows
+    made["without"]["special"] = {"removed": 0.5, **figures(0.5)}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("prose", "code", "sinks"),
+    [
+        (resting(1.0, 10, 10), resting(0.5, 20, 200), ["special"]),  # (1 + 0.05) / 2
+        (resting(0.2, 300, 300), resting(0.99, 30, 40), []),  # (0.2 + 0.74) / 2
+        (resting(0.9, 40, 40), resting(None, 0, 40), []),  # (0.9 + 0) / 2
+    ],
+)
+def test_special_tokens_are_a_sink_by_the_mean_of_their_mass(
+    prose: dict[str, Any], code: dict[str, Any], sinks: list[str]
+) -> None:
+    (found,) = average_heads({"prose": [prose], "code": [code]})
+    assert found["role"]["sinks"] == sinks
+    rows = [one["scores"]["special"]["rows"] for one in (prose, code) if one["scores"]["special"]]
+    assert found["scores"]["special"]["rows"] == sum(rows)  # what is told of the score itself stays as it is
+
+
+def test_beside_the_first_token_the_mass_counts_of_what_that_leaves() -> None:
+    texts = {"prose": [resting(0.1, 10, 10)], "code": [resting(0.1, 10, 10)]}
+    for share, rows, (made,) in zip((1.0, 0.5), (10, 20), texts.values(), strict=True):
+        made["scores"]["first"] = {"score": 0.8, "chance": 0.1, "corrected": 0.7, "rows": 10}
+        left = made["without"]["first"]
+        left["removed"] = 0.8
+        left["scores"]["special"] = {"score": share, "chance": 0.1, "corrected": share, "rows": rows}
+        left["entropy"]["rows"] = 10 if rows == 10 else 200
+    (found,) = average_heads(texts)
+    assert found["role"]["sinks"] == ["first", "special"]
