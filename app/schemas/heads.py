@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from app.schemas.pairs import AskedPair, PairFigures
+from models.head_targets import NEAR
 
 ScoreName = Literal["previous", "self", "next", "first", "special", "punctuation", "duplicate", "induction", "local"]
 Version = Literal["all", "first", "special"]
@@ -15,7 +16,8 @@ Version = Literal["all", "first", "special"]
 class Score(BaseModel):
     """Weight on the target keys of a score, averaged over the rows that see a target and also a key that is none.
 
-    chance = mean over the same rows of targets / visible keys; corrected = (score − chance) / (1 − chance).
+    score = mean over these rows of Σ A(i, j) over targets j; chance = mean over them of targets / visible keys;
+    corrected = (score − chance) / (1 − chance).
     """
 
     score: float
@@ -25,7 +27,7 @@ class Score(BaseModel):
 
 
 class Entropy(BaseModel):
-    """In nats, and as a share of that of equal weights: mean of entropy / ln(visible keys)."""
+    """mean = mean over rows of −Σ A(i, j) ln A(i, j), in nats; normalised = mean of it / ln(visible keys)."""
 
     mean: float
     normalised: float
@@ -33,7 +35,11 @@ class Entropy(BaseModel):
 
 
 class Distance(BaseModel):
-    """|query − key| in tokens: mean, with that of equal weights; the distances that hold 50 and 90 % of the mass."""
+    """|query − key| in tokens. mass(d) = mean over rows of Σ A(i, j) over |i − j| = d.
+
+    mean = Σ d · mass(d); uniform: that of equal weights over the same rows; within_50, within_90: the smallest D with
+    Σ mass(d) over d ≤ D of at least 50, 90 % of all mass.
+    """
 
     mean: float
     uniform: float
@@ -44,7 +50,7 @@ class Distance(BaseModel):
 
 
 class Concentration(BaseModel):
-    """How much of all rows the most-read key gets, and how much one key would get of equal weights."""
+    """share = the largest, over keys j, of the mean over rows of A(i, j), at key; chance: that of equal weights."""
 
     share: float
     key: int
@@ -52,8 +58,16 @@ class Concentration(BaseModel):
     rows: int
 
 
+TARGETS = (
+    "by name, null where this text cannot tell. Targets of row i: previous, self, next: i − 1, i, i + 1 (Clark et al. "
+    "2019; Voita et al. 2019); first: key 0 (Xiao et al. 2023); special: special tokens (Clark et al. 2019); "
+    "punctuation: tokens that are all punctuation; duplicate: j < i with the same token (Wang et al. 2022); induction: "
+    f"j < i right after the same token (Olsson et al. 2022); local: at most {NEAR} away"
+)
+
+
 class _Figures(BaseModel):
-    scores: dict[ScoreName, Score | None]
+    scores: Annotated[dict[ScoreName, Score | None], Field(description=TARGETS)]
     entropy: Entropy | None
     distance: Distance | None
     concentration: Concentration | None
