@@ -1,17 +1,22 @@
 /**
- * The signed colour scale of differences, −1…1: plum where A has more, ochre where B has more, the panel's own tone at 0.
- * The two differ in blue against yellow and in nothing else that colour-blind readers miss; lightness grows evenly on both sides.
+ * The signed colour scale of differences, −1…1: teal where A has more, ochre where B has more, the panel's own tone at 0.
+ * Blue is the weights' and plum the layers'. Colour-blind readers tell the two as cold and warm; lightness changes evenly on
+ * both sides.
  */
 
 import { makeRamp } from '../ramp.js';
 
 const STEPS = 128;
-const HUES = { a: [325, 318], b: [92, 70] };
+const HUES = { a: { pale: 200, deep: 208 }, b: { pale: 92, deep: 70 } }; // a deep ochre is a brown, a pale one far from the orange of selection
 const ENDS = { light: { from: [0.972, 0.004], to: [0.36, 0.14] }, dark: { from: [0.235, 0.01], to: [0.9, 0.1] } };
-const PEAK = { a: 0.17, b: 0.12 };
+const PEAK = 0.12; // of chroma: as much as sRGB has of teal
 const STOPS = 24; // of each half, for Plotly and the legend
 
-const half = (scheme, side) => makeRamp({ ...ENDS[scheme], hue: HUES[side] }, PEAK[side], STEPS);
+function half(scheme, side) {
+  const { pale, deep } = HUES[side];
+  return makeRamp({ ...ENDS[scheme], hue: scheme === 'light' ? [pale, deep] : [deep, pale] }, PEAK, STEPS);
+}
+
 const RAMPS = Object.fromEntries(['light', 'dark'].map((scheme) => [scheme, { a: half(scheme, 'a'), b: half(scheme, 'b') }]));
 
 /** Where a difference lies on the scale, −1…1. */
