@@ -3,6 +3,8 @@
 import { maskOf, siteOf } from './select.js';
 
 export const TABS = ['pictures', 'table', 'scatter', 'alike', 'layers'];
+/** Views that are always of the shown text, whichever texts the figures of heads are of. */
+export const OWN_TABS = ['alike', 'layers'];
 /** Scores that are shares of a row's weight, with chance and corrected. */
 export const SHARES = ['previous', 'self', 'next', 'duplicate', 'induction', 'punctuation', 'local', 'first', 'special'];
 /** Figures of other kinds. */
@@ -59,14 +61,16 @@ function markedFigure(entry) {
   return entry && entry.mean !== null ? { value: entry.mean, chance: entry.chance, corrected: entry.corrected, rows: null } : null;
 }
 
-/** Which sentence says why a head has no such figure. */
-export function missingReason(state, name) {
-  const site = siteOf(state);
+/** Which sentence says why no head of a site has such a figure, or why this text cannot show it. */
+export function missingAt(site, name) {
   const positional = ['previous', 'self', 'next', 'local', 'distance'].includes(name);
   if (positional && site?.site === 'decoder.cross') return 'finder.no_distance';
   if (name === 'next' && maskOf(site, 0)?.kind.startsWith('causal')) return 'finder.no_next';
   return 'finder.untested';
 }
+
+/** The same of the site that is shown. */
+export const missingReason = (state, name) => missingAt(siteOf(state), name);
 
 const place = (entry, heads) => entry.layer * heads + entry.head;
 

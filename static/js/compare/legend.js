@@ -7,13 +7,14 @@ import { placeOf, signedStops } from './scale.js';
 
 const TICKS = { sqrt: [0, 0.1, 0.4, 1], linear: [0, 0.5, 1] };
 const SIGNED = { sqrt: [-1, -0.4, -0.1, 0, 0.1, 0.4, 1], linear: [-1, -0.5, 0, 0.5, 1] };
+const SMALLEST = 0.1; // a tick that has no room on a phone
 const STOPS = 24;
 
 const signed = (value) => (value === 0 ? '0' : `${value > 0 ? '+' : '−'}${Math.abs(value)}`);
 
 function ticks(values, place, text) {
   return values.map((value) => {
-    const tick = el('span', {}, text(value));
+    const tick = el('span', { class: Math.abs(value) === SMALLEST ? 'tick-small' : null }, text(value));
     tick.style.left = `${place(value) * 100}%`;
     return tick;
   });
@@ -24,7 +25,7 @@ export function mountLegend(root, store) {
   const [weight, difference] = [0, 1].map(() => ({ bar: el('div', { class: 'legend-bar' }), ticks: el('div', { class: 'legend-ticks' }) }));
   fill(ref(root, 'legend'),
     el('span', { class: 'legend-part' }, el('span', { class: 'legend-label' }, t('legend.weight')), el('div', { class: 'legend-scale' }, weight.bar, weight.ticks)),
-    el('span', { class: 'legend-part' }, el('span', { class: 'legend-label' }, t('compare.more_b')),
+    el('span', { class: 'legend-part legend-difference' }, el('span', { class: 'legend-label' }, t('compare.more_b')),
       el('div', { class: 'legend-scale legend-signed' }, difference.bar, difference.ticks), el('span', { class: 'legend-label' }, t('compare.more_a'))),
     el('span', { class: 'legend-masked' }, el('span', { class: 'swatch', 'aria-hidden': 'true' }), t('compare.legend_masked')));
   store.subscribe(['view', 'scheme'], ({ view, scheme }) => {

@@ -1,7 +1,8 @@
 /** The place under the cursor in words: query, key, both weights and their difference; and the tools above the maps. */
 
-import { el, fill, ref } from '../dom.js';
-import { fixedText, t, weightText, whole } from '../i18n.js';
+import { byTouch, el, fill, ref } from '../dom.js';
+import { errorText } from '../errors.js';
+import { t, weightText, whole } from '../i18n.js';
 import { mountSegments } from '../views/segments.js';
 import { sentence } from '../views/readout.js';
 import { sharedTokens } from './link.js';
@@ -44,6 +45,8 @@ function weightNode(side, cursor) {
   const name = el('b', { class: 'side-letter' }, side.toUpperCase());
   if (!cursor[side]) return el('span', { class: 'read-side' }, name, ` ${t('compare.no_counterpart')}`);
   const weight = cursor.weights[side];
+  const error = cursor.errors[side];
+  if (error) return el('span', { class: 'read-failed' }, name, ` ${errorText(error)}`);
   if (weight === undefined) return el('span', { class: 'read-side' }, name, ' …');
   if (weight === null) return el('span', { class: 'read-side' }, name, ` ${t('compare.masked')}`);
   return el('span', { class: 'read-side' }, name, ' ', el('data', { value: weight, class: 'read-weight', 'data-side': side }, weightText(weight)));
@@ -53,7 +56,7 @@ function words(state) {
   const { cursor } = state;
   const answer = answerOf(state);
   if (!isReady(state)) return [];
-  if (!cursor || !answer) return [el('span', { class: 'quiet' }, t('compare.hint'))];
+  if (!cursor || !answer) return [el('span', { class: 'quiet' }, t(byTouch() ? 'compare.hint_touch' : 'compare.hint'))];
   const axes = { a: axesOf(state, 'a'), b: axesOf(state, 'b') };
   const [query, key] = ['rows', 'cols'].map((which) => placeNode(answer, cursor, which, axes));
   const numbers = SIDES.map((side) => weightNode(side, cursor));
@@ -61,18 +64,26 @@ function words(state) {
   const both = typeof a === 'number' && typeof b === 'number';
   const difference = both ? el('span', { class: 'read-side' }, t('compare.less'), ' ',
     el('data', { value: a - b, class: 'read-weight', 'data-side': 'd' }, signedText(a - b))) : null;
-  return [el('span', { class: 'read-place' }, sentence('compare.place', { query, key })), ...numbers, difference,
-    cursor.pinned ? el('span', { class: 'aside' }, t('compare.pinned')) : null];
+  const retry = cursor.pinned && Object.keys(cursor.errors).length ? el('button', { type: 'button', class: 'small-button', 'data-retry': '' }, t('run.again')) : null;
+  return [el('span', { class: 'read-place' }, sentence('compare.place', { query, key })), ...numbers, difference, retry,
+    cursor.pinned ? el('span', { class: 'aside' }, t(byTouch() ? 'compare.pinned_touch' : 'compare.pinned')) : null];
 }
 
-/** Says how many weights a cell stands for, on the sides and in the difference. */
+/** What a cell of one map stands for. */
+function cellText(name, { rowStep: rows, colStep: cols }) {
+  if (rows === 1 && cols === 1) return t('pooling.one');
+  return t(name === 'd' ? 'compare.pooling_mean' : 'pooling.max', { rows, cols });
+}
+
+/** What a cell stands for, on the sides and in the difference; texts of other lengths are pooled by other steps. */
 function poolingText(state) {
-  const [a, d] = ['a', 'd'].map((name) => pictureOf(state, name)?.window);
-  const single = (window) => window.rowStep === 1 && window.colStep === 1;
-  if (!a) return '';
-  if (single(a) && (!d || single(d))) return t('pooling.one');
-  const side = t('pooling.max', { rows: a.rowStep, cols: a.colStep });
-  return d ? t('compare.pooling', { side, rows: d.rowStep, cols: d.colStep }) : side;
+  const windows = ['a', 'b', 'd'].map((name) => [name, pictureOf(state, name)?.window]).filter(([, window]) => window);
+  const texts = Object.fromEntries(windows.map(([name, window]) => [name, cellText(name, window)]));
+  if (new Set(Object.values(texts)).size < 2) return Object.values(texts)[0] ?? '';
+  const { d, ...sides } = texts;
+  const alike = sides.a === sides.b ? [t('compare.pooling_both', { cell: sides.a })]
+    : Object.entries(sides).map(([side, cell]) => t('compare.pooling_of', { side: side.toUpperCase(), cell }));
+  return [...alike, ...(d ? [t('compare.pooling_of', { side: t('compare.less'), cell: d })] : [])].join(' · ');
 }
 
 function alignedText(state) {
@@ -90,6 +101,7 @@ function alignedText(state) {
 export function mountReadout(root, store) {
   const readout = ref(root, 'readout');
   store.subscribe(['cursor', 'found', 'sides', 'view', 'maps'], (state) => fill(readout, words(state)));
+  readout.addEventListener('click', ({ target }) => target.closest('[data-retry]') && store.emit('retry-cursor'));
   mountSegments(ref(root, 'scale'), store, (state) => state.view.scale, (scale) => store.emit('scale', { scale }));
   ref(root, 'zoom-in').addEventListener('click', () => store.emit('zoom-by', { factor: STEP }));
   ref(root, 'zoom-out').addEventListener('click', () => store.emit('zoom-by', { factor: 1 / STEP }));
@@ -104,10 +116,4 @@ export function mountReadout(root, store) {
     ref(root, 'pooling').textContent = isReady(state) ? poolingText(state) : '';
     ref(root, 'aligned').textContent = isReady(state) ? alignedText(state) : '';
   });
-}
-
-/** A difference of two figures with its sign, unless it is 0 in so many digits. */
-export function differenceText(value, digits) {
-  const text = fixedText(value, digits);
-  return value > 0 && Number(text) !== 0 ? `+${text}` : text;
 }

@@ -1,14 +1,16 @@
-/** The largest changes, each leading to its place, and the figures of both heads. Listens to found, heads, view, sides; emits show-change. */
+/** The largest changes, each leading to its place, and the figures of both heads. Listens to found, heads, view, sides; emits show-change, retry-heads. */
 
 import { el, fill, ref } from '../dom.js';
-import { fixedText, has, t, weightText } from '../i18n.js';
+import { figureOf, FINDER, MEASURES, missingAt, roleOf, SHARES } from '../finder.js';
+import { t, weightText } from '../i18n.js';
+import { figureText } from '../table-columns.js';
+import { roleName, scoreName } from '../views/finder-bar.js';
 import { sharedTokens } from './link.js';
-import { differenceText, positionText, signedText } from './readout.js';
+import { positionText, signedText } from './readout.js';
 import { tokenNode } from './sides.js';
-import { answerOf, axesOf, headOf, isReady, SIDES } from './state.js';
+import { answerOf, axesOf, headOf, isReady, SIDES, siteOf } from './state.js';
 
-const DIGITS = 3;
-const number = (value, text, attributes = {}) => el('td', { class: 'number' }, el('data', { value, ...attributes }, text));
+const number = (value, text) => el('td', { class: 'number' }, el('data', { value }, text));
 
 function changeRow(change, answer, tokens, store) {
   const end = (which, at) => [tokenNode(tokens[which][at]), el('span', { class: 'aside' }, ` ${positionText(answer[`axis_${which}`][at])}`)];
@@ -16,7 +18,7 @@ function changeRow(change, answer, tokens, store) {
     end('rows', change.row), el('span', { class: 'arrow' }, ' → '), end('cols', change.col));
   return el('tr', { 'data-change': `${change.row}:${change.col}` }, el('td', {}, place),
     number(change.a, weightText(change.a)), number(change.b, weightText(change.b)),
-    number(change.difference, signedText(change.difference), { class: change.difference > 0 ? 'is-a' : 'is-b' }));
+    number(change.difference, signedText(change.difference)));
 }
 
 function mountChanges(root, store) {
@@ -43,49 +45,47 @@ function mountChanges(root, store) {
   });
 }
 
-/** The figures of one head as [[key, value, chance]]; a value is null where the text cannot show it. */
-function figuresOf(head) {
-  const scores = Object.entries(head.scores ?? {}).map(([name, score]) => [name, score?.score ?? null, score?.chance ?? null]);
-  return [...scores,
-    ['entropy', head.entropy?.normalised ?? null, null],
-    ['distance', head.distance?.mean ?? null, head.distance?.uniform ?? null],
-    ['concentration', head.concentration?.share ?? null, head.concentration?.chance ?? null]];
+/** A dash with its reason, which is read aloud as well as shown on pointing. */
+const missing = (reason) => el('td', { class: 'number quiet', title: reason }, el('span', { 'aria-hidden': 'true' }, '—'), el('span', { class: 'visually-hidden' }, reason));
+
+function figureCell(name, figure, reason) {
+  if (!figure) return missing(reason);
+  const { value, chance } = figure;
+  const beside = chance === null ? null : el('span', { class: 'aside beside' }, ` ${t('compare.chance', { n: figureText(name, chance) })}`);
+  return el('td', { class: 'number' }, el('data', { value }, figureText(name, value)), beside);
 }
 
-function figureCell(entry) {
-  const [, value, chance] = entry ?? [null, null, null];
-  if (value === null) return el('td', { class: 'number quiet' }, el('span', { title: t('compare.untested') }, '—'));
-  const beside = chance === null ? null : el('span', { class: 'aside beside' }, ` ${t('compare.chance', { n: fixedText(chance, DIGITS) })}`);
-  return el('td', { class: 'number' }, el('data', { value }, fixedText(value, DIGITS)), beside);
+function roleCell(entry) {
+  if (!entry) return missing(t('compare.figures_single'));
+  const { name, sinks } = roleOf(entry, FINDER.threshold);
+  const beside = sinks.length && name !== 'sink' ? ` · ${t('role.sinks')}` : '';
+  return el('td', { class: 'number role' }, `${roleName(name)}${beside}`);
 }
 
-const scoreName = (name) => (has(`score.${name}`) ? t(`score.${name}`) : name);
+/** A difference of two figures with its sign, unless it is 0 in the digits that are shown. */
+const differenceText = (value, text) => (value > 0 && Number(text) !== 0 ? `+${text}` : text);
 
-function roleText(head) {
-  const role = head?.role;
-  if (!role) return '—';
-  const name = role.name === null || role.name === undefined ? t('role.untested') : t(`role.${role.name}`);
-  const sinks = (role.sinks ?? []).length && role.name !== 'sink' ? ` · ${t('role.sinks')}` : '';
-  return `${name}${sinks}`;
+function figureRow(state, heads, name) {
+  const figures = SIDES.map((side) => heads[side] && figureOf(heads[side], name));
+  const cells = SIDES.map((side, at) =>
+    figureCell(name, figures[at], t(heads[side] ? missingAt(siteOf(state, side), name) : 'compare.figures_single')));
+  const [a, b] = figures.map((figure) => figure?.value);
+  const both = figures.every(Boolean);
+  return el('tr', { 'data-figure': name }, el('th', { scope: 'row' }, scoreName(name)), cells,
+    both ? number(a - b, differenceText(a - b, figureText(name, a - b))) : el('td', { class: 'number quiet', 'aria-hidden': 'true' }, '—'));
 }
 
-function figuresTable(heads) {
-  const figures = Object.fromEntries(SIDES.map((side) => [side, new Map((heads[side] ? figuresOf(heads[side]) : []).map((one) => [one[0], one]))]));
-  const names = [...new Set(SIDES.flatMap((side) => [...figures[side].keys()]))];
-  const rows = names.map((name) => {
-    const [a, b] = SIDES.map((side) => figures[side].get(name));
-    const both = typeof a?.[1] === 'number' && typeof b?.[1] === 'number';
-    return el('tr', { 'data-figure': name }, el('th', { scope: 'row' }, scoreName(name)), figureCell(a), figureCell(b),
-      both ? number(a[1] - b[1], differenceText(a[1] - b[1], DIGITS)) : el('td', { class: 'number quiet' }, '—'));
-  });
-  const role = el('tr', { 'data-figure': 'role' }, el('th', { scope: 'row' }, t('compare.role')), SIDES.map((side) => el('td', { class: 'number role' }, roleText(heads[side]))), el('td', {}));
+function figuresTable(state, heads) {
+  const role = el('tr', { 'data-figure': 'role' }, el('th', { scope: 'row' }, t('compare.role')), SIDES.map((side) => roleCell(heads[side])), el('td', {}));
   return el('table', { class: 'compare-table' },
     el('thead', {}, el('tr', {}, ['', 'A', 'B', t('compare.less')].map((name) => el(name ? 'th' : 'td', name ? { scope: 'col' } : {}, name)))),
-    el('tbody', {}, role, rows));
+    el('tbody', {}, role, [...SHARES, ...MEASURES].map((name) => figureRow(state, heads, name))));
 }
 
 function mountFigures(root, store) {
   const body = ref(root, 'figures');
+  const say = (words, more) => fill(body, el('p', { class: 'fine' }, words), more);
+  body.addEventListener('click', ({ target }) => target.closest('[data-retry]') && store.emit('retry-heads'));
   store.subscribe(['heads', 'view', 'sides'], (state) => {
     if (!isReady(state)) return;
     const heads = Object.fromEntries(SIDES.map((side) => {
@@ -93,10 +93,10 @@ function mountFigures(root, store) {
       return [side, state.heads[side]?.list.find((one) => one.layer === layer && one.head === head) ?? null];
     }));
     const status = SIDES.map((side) => state.heads[side]?.status);
-    if (status.includes('error')) fill(body, el('p', { class: 'fine' }, t('compare.figures_failed')));
-    else if (status.some((one) => one !== 'ready')) fill(body, el('p', { class: 'fine' }, t('compare.figures_loading')));
-    else if (!heads.a && !heads.b) fill(body, el('p', { class: 'fine' }, t('compare.figures_single')));
-    else fill(body, figuresTable(heads));
+    if (status.includes('error')) say(t('compare.figures_failed'), el('button', { type: 'button', class: 'small-button', 'data-retry': '' }, t('run.again')));
+    else if (status.some((one) => one !== 'ready')) say(t('compare.figures_loading'));
+    else if (!heads.a && !heads.b) say(t('compare.figures_single'));
+    else fill(body, figuresTable(state, heads));
   });
 }
 

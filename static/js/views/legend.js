@@ -12,7 +12,7 @@ const STOPS = 24;
 
 /** A tick's number: of the head's largest value where that is not 1, and of the row's largest on the scale of rows. */
 function tickText(share, scale, largest) {
-  if (scale === 'row') return `${share * 100} %`;
+  if (scale === 'row') return t('legend.percent', { n: share * 100 });
   if (share === 0 && scale === 'log') return `≤${(10 ** -DECADES * largest).toExponential(largest === 1 ? 0 : 1)}`;
   return String(Number((share * largest).toPrecision(3)));
 }
