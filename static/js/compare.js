@@ -1,6 +1,7 @@
 /** Puts the page /compare together: messages, the store, controllers that ask the server, views that draw. */
 
 import { getMessages } from './api.js';
+import { controlCursor } from './compare/cursor.js';
 import { controlData } from './compare/data.js';
 import { mountLegend } from './compare/legend.js';
 import { mountMap } from './compare/map.js';
@@ -16,14 +17,17 @@ import { loadPlotly } from './plotly.js';
 import { createStore } from './store.js';
 import { mountLanguage, mountTheme } from './views/bar.js';
 import { mountHelp } from './views/help.js';
+import { mountNotice } from './views/notice.js';
 
 const page = document.documentElement;
 setMessages(await getMessages(page.dataset.messages), page.lang);
 const store = createStore(INITIAL);
 mountTheme(ref(document, 'theme'), store);
 mountLanguage(ref(document, 'language'));
-mountHelp(document, store);
+mountNotice(ref(document, 'notice'), store);
+mountHelp(document);
 controlData(store);
+controlCursor(store);
 const begin = controlRuns(store);
 controlView(store, begin);
 for (const mount of [mountSides, mountReadout, mountLegend, mountTables]) mount(document, store);

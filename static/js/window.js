@@ -7,6 +7,9 @@
 import { maskedCell } from './masks.js';
 import { isPlain, maskOf, shownHead, siteOf } from './select.js';
 
+/** Cells that a window may have: 256 × 256, more than a figure has room for. */
+export const MAX_CELLS = 65536;
+
 /** The window in the service's answer. */
 export function fromAnswer(answer) {
   const { rows, cols, row_step: rowStep, col_step: colStep, pool, weights, unit_max: largest } = answer;

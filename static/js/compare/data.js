@@ -1,20 +1,16 @@
 /** Loads the comparison and both sides' windows for what is shown. Newer wishes abort older ones. Answers retry-found. */
 
 import * as api from '../api.js';
-import { debounce } from '../dom.js';
-import { fromAnswer } from '../window.js';
-import { linked, tokensOf, weightOf } from './link.js';
-import { answerOf, foundKey, headOf, isReady, mapKey, NO_FOUND, NO_MAP, SIDES, siteOf } from './state.js';
-
-const MAX_CELLS = 65536;
-const HOVER_WAIT = 60; // ms
+import { fromAnswer, MAX_CELLS } from '../window.js';
+import { tokensOf } from './link.js';
+import { foundKey, headOf, isReady, mapKey, NO_FOUND, NO_MAP, SIDES, siteOf, WHOLE } from './state.js';
 
 /** The tokens that a side shows: the whole, or what the shared range covers; null while the shared axes are not known. */
 export function shownTokens(state, side) {
   const { query_len: rows, key_len: cols } = siteOf(state, side);
   if (!state.view.rows && !state.view.cols) return { rows: [0, rows], cols: [0, cols] };
   const answer = state.found.answer;
-  if (!answer?.aligned || !state.found.axes?.startsWith(axesKey(state))) return null;
+  if (!answer?.aligned || state.found.axes !== axesKey(state)) return null;
   return {
     rows: tokensOf(answer.axis_rows, side, state.view.rows, rows), cols: tokensOf(answer.axis_cols, side, state.view.cols, cols),
   };
@@ -41,11 +37,13 @@ export function controlData(store) {
     try {
       const answer = await api.getComparison(
         { ...side(state, 'a'), ...side(state, 'b'), rows, cols, maxCells: MAX_CELLS }, signal);
-      if (!signal.aborted) store.set({ found: { status: 'ready', key, axes, answer, error: null } });
+      if (signal.aborted) return;
+      if (!answer.aligned && (rows || cols)) store.patch('view', WHOLE); // a range is of shared axes
+      else store.set({ found: { status: 'ready', key, axes, answer, error: null } });
     } catch (error) {
       if (signal.aborted) return;
-      if (error.code === 'out_of_range' && (rows || cols)) store.patch('view', { rows: null, cols: null });
-      else store.set({ found: { ...NO_FOUND, status: 'error', key, error } });
+      if (error.code === 'out_of_range' && (rows || cols)) store.patch('view', WHOLE);
+      else store.set({ found: { status: 'error', key, axes, answer: same, error } });
     }
   }
 
@@ -87,49 +85,4 @@ export function controlData(store) {
     want(store.state);
   });
   store.subscribe(['sides', 'view', 'found'], want);
-  controlCursor(store);
-}
-
-/** The weights under the cursor, exact: from the windows that are held, else asked for. */
-function controlCursor(store) {
-  let fetching = new AbortController();
-  const fetchWeights = debounce(async (cursor, missing) => {
-    const { signal } = fetching;
-    const { state } = store;
-    const found = await Promise.all(missing.map(async (name) => {
-      const request = { ...headOf(state, name), rows: cursor[name].rows, cols: cursor[name].cols, pool: 'max', maxCells: MAX_CELLS };
-      return [name, weightOf(fromAnswer(await api.getWindow(state.sides[name].id, request, signal)), cursor[name])];
-    })).catch(() => null);
-    if (found && !signal.aborted) store.patch('cursor', { weights: { ...cursor.weights, ...Object.fromEntries(found) } });
-  }, HOVER_WAIT);
-
-  function place(next) {
-    fetching.abort();
-    fetching = new AbortController();
-    fetchWeights.cancel();
-    if (!next) {
-      store.set({ cursor: null });
-      return;
-    }
-    const weights = Object.fromEntries(SIDES.map((name) => [name, next[name] ? weightOf(store.state.maps[name].window, next[name]) : null]));
-    const cursor = { ...next, weights };
-    store.set({ cursor });
-    const missing = SIDES.filter((name) => weights[name] === undefined);
-    if (missing.length) fetchWeights(cursor, missing);
-  }
-
-  store.on('cursor', ({ map, cell, pinned = false }) => {
-    const now = store.state.cursor;
-    if (!cell) {
-      if (now && !now.pinned) place(null);
-      return;
-    }
-    const answer = answerOf(store.state);
-    if (!answer || (now?.pinned && !pinned)) return;
-    if (now && now.map === map && now.row === cell.row && now.col === cell.col && now.pinned === pinned) return;
-    place({ ...linked(answer, map, cell.row, cell.col), map, row: cell.row, col: cell.col, pinned });
-  });
-  store.on('let-go', () => place(null));
-  store.subscribe(['maps'], ({ cursor }) => cursor && place(cursor), { now: false });
-  store.subscribe(['found'], ({ found, cursor }) => cursor && found.status === 'none' && place(null), { now: false });
 }

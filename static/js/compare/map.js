@@ -87,9 +87,10 @@ function traceFor(name, window, state) {
 
 /** What stands in the figure's place: what it waits for, or why there is nothing. */
 function words(state, name) {
-  const failed = name === 'd' ? state.found : state.maps[name];
   if (state.plotly === 'failed') return [el('p', {}, t('figure.no_plotly'))];
   if (!isReady(state)) return [];
+  const waits = name === 'd' || !shownTokens(state, name); // for the comparison: without its axes a side's range is not known
+  const failed = waits ? state.found : state.maps[name];
   if (failed.status === 'error') {
     return [el('p', {}, errorText(failed.error)),
       el('button', { type: 'button', class: 'small-button', 'data-retry': name }, t('run.again'))];

@@ -1,4 +1,4 @@
-/** The two runs: which ones, from the address or the browser's list, and their heads' figures. Answers choose, retry. */
+/** The two runs: which ones, from the address or the browser's list, and their heads' figures. Answers choose, retry, retry-heads. */
 
 import * as api from '../api.js';
 import { forgetRun, recentRuns } from '../recent.js';
@@ -6,7 +6,18 @@ import { parseCompare } from './address.js';
 import { NO_SIDE, runOf, SIDES, siteOf } from './state.js';
 
 const last = (count) => count - 1;
-const neighbour = (head) => (Number.isInteger(head) && head > 0 ? head - 1 : 1); // so that a run is not compared with itself
+const PLACE = ['site', 'layer', 'head'];
+const neighbour = (head) => (Number.isInteger(head) && head > 0 ? head - 1 : 1);
+
+/**
+ * B's place with what the address leaves open taken from A, so that two texts are compared on the same head; but not a head
+ * of a run with itself.
+ */
+function completed({ a, b }, sameRun) {
+  const filled = Object.fromEntries(PLACE.map((part) => [part, b[part] ?? a[part]]));
+  const sameHead = sameRun && filled.site === a.site && (filled.layer ?? 0) === (a.layer ?? 0);
+  return sameHead && b.head === null ? { ...filled, head: neighbour(a.head) } : filled;
+}
 
 /** The place as it exists in this run. */
 function fitted(view, summary) {
@@ -72,23 +83,29 @@ export function controlRuns(store) {
     open(side, id);
   });
   store.on('retry', ({ side }) => open(side, store.state.sides[side].id));
-  store.subscribe(['sides', 'view'], (state) => {
+  store.on('retry-heads', () => {
+    store.set({ heads: Object.fromEntries(SIDES.map((side) => [side, store.state.heads[side]?.status === 'error' ? null : store.state.heads[side]])) });
+  });
+  store.subscribe(['sides', 'view', 'heads'], () => {
     for (const side of SIDES) {
-      const run = runOf(state, side);
-      const key = run && `${run.id}|${siteOf(state, side).site}`;
-      if (key && state.heads[side]?.key !== key) loadHeads(side, run.id, siteOf(state, side).site, key);
+      const run = runOf(store.state, side);
+      const key = run && `${run.id}|${siteOf(store.state, side).site}`;
+      if (key && store.state.heads[side]?.key !== key) loadHeads(side, run.id, siteOf(store.state, side).site, key);
     }
   });
 
-  /** Opens what the address names; what it leaves open is the newest run, and the one before it. */
+  /**
+   * Opens what the address names; what it leaves open is the newest run, and the one before it. The runs before it are put
+   * away in the same step as the view is set: the address must not be written of the one with the other.
+   */
   function begin() {
     const { ids, view } = parseCompare(location.hash);
     const recent = recentRuns();
-    store.set({ recent, view });
+    store.set({ recent, view, cursor: null, sides: { a: NO_SIDE, b: NO_SIDE } });
     const others = recent.map(({ id }) => id).filter((id) => id !== ids.a && id !== ids.b);
     const a = ids.a ?? others.shift() ?? ids.b;
     const b = ids.b ?? others.shift() ?? a;
-    if (a && a === b && view.b.head === null) store.patch('view', { b: { ...view.a, head: neighbour(view.a.head) } });
+    store.patch('view', { b: completed(view, a === b) });
     if (a) open('a', a);
     if (b) open('b', b);
   }

@@ -1,4 +1,4 @@
-/** The two sides' choices: run, site, layer and head, with the beginning of the text. Listens to sides, view, recent; emits choose, head, retry. */
+/** The two sides' choices: run, site, layer and head, with the beginning of the text. Listens to sides, view, recent; emits choose, head, retry, copy-link. */
 
 import { el, fill, ref, tokenLabel } from '../dom.js';
 import { errorText } from '../errors.js';
@@ -93,10 +93,11 @@ const placeName = (index) => (Number.isInteger(index) ? String(index) : t(`head.
 /** A token as it is written in running text. */
 export const tokenNode = (token) => el('span', { class: 'read-token' }, tokenLabel(labelParts(token)));
 
-/** Mounts both sides, and what is said while there is nothing to compare. */
+/** Mounts both sides, the link to what they show, and what is said while there is nothing to compare. */
 export function mountSides(root, store) {
   mountSide(root, store, 'a');
   mountSide(root, store, 'b');
+  ref(root, 'copy-link').addEventListener('click', () => store.emit('copy-link'));
   store.subscribe(['sides', 'recent'], ({ sides, recent }) => {
     const none = !recent.length && sides.a.phase === 'empty' && sides.b.phase === 'empty';
     ref(root, 'empty').hidden = !none;

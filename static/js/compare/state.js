@@ -4,19 +4,20 @@ import { sidesOf } from '../select.js';
 
 export const SIDES = ['a', 'b'];
 export const NO_SIDE = Object.freeze({ phase: 'empty', id: null, summary: null, progress: null, error: null });
-export const NO_FOUND = Object.freeze({ status: 'none', key: null, answer: null, error: null });
+export const NO_FOUND = Object.freeze({ status: 'none', key: null, axes: null, answer: null, error: null });
 export const NO_MAP = Object.freeze({ status: 'none', key: null, window: null, error: null });
+export const WHOLE = Object.freeze({ rows: null, cols: null });
 const FIRST_HEAD = Object.freeze({ site: null, layer: 0, head: 0 });
 
 /** What is known when the page opens. `view.rows` and `view.cols` are ranges of shared segments; null is all of them. */
 export const INITIAL = Object.freeze({
   recent: [],
   sides: { a: NO_SIDE, b: NO_SIDE },
-  view: { a: FIRST_HEAD, b: FIRST_HEAD, rows: null, cols: null, scale: 'sqrt' },
+  view: { a: FIRST_HEAD, b: FIRST_HEAD, ...WHOLE, scale: 'sqrt' },
   found: NO_FOUND,
   maps: { a: NO_MAP, b: NO_MAP },
   heads: { a: null, b: null },
-  cursor: null, // {a, b, d, pinned}: the same place in both runs and in the difference, see link.js
+  cursor: null, // {a, b, d, pinned, weights, errors}: the same place in both runs and in the difference, see link.js
   scheme: 'light',
   plotly: null, // the library once it is loaded, 'failed' if it cannot be
   notice: null,

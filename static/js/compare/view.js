@@ -1,11 +1,11 @@
-/** Changes of the view that need no server: heads, colour scale, linked zoom; and the address. Answers head, scale, zoom…. */
+/** Changes of the view that need no server: heads, colour scale, linked zoom; and the address. Answers head, scale, zoom…, copy-link. */
 
-import { formatCompare, parseCompare } from './address.js';
+import { copyLink } from '../controllers/copy.js';
+import { formatCompare } from './address.js';
 import { segmentsOf } from './link.js';
-import { SIDES } from './state.js';
+import { SIDES, WHOLE } from './state.js';
 
 const SMALLEST = 4; // segments across at the closest zoom
-const WHOLE = { rows: null, cols: null };
 
 function around(centre, size, length) {
   const width = Math.min(length, Math.max(SMALLEST, Math.round(size)));
@@ -56,11 +56,13 @@ export function controlView(store, begin) {
     store.emit('cursor', { map: 'd', cell: { row, col }, pinned: true });
   });
 
+  const fragmentOf = ({ sides, view: shown }) => formatCompare({ a: sides.a.id, b: sides.b.id }, shown);
+  store.on('copy-link', () => copyLink(store, `${location.pathname}${fragmentOf(store.state)}`));
+
   let written = location.hash;
   store.subscribe(['sides', 'view'], (state) => {
-    const ids = Object.fromEntries(SIDES.map((side) => [side, state.sides[side].id]));
-    if (!ids.a && !ids.b) return;
-    const fragment = formatCompare(ids, state.view);
+    if (SIDES.every((side) => !state.sides[side].id)) return;
+    const fragment = fragmentOf(state);
     if (fragment === location.hash) return;
     written = fragment;
     history.replaceState(null, '', fragment);
@@ -68,7 +70,6 @@ export function controlView(store, begin) {
   addEventListener('hashchange', () => {
     if (location.hash === written) return;
     written = location.hash;
-    store.set({ cursor: null, view: parseCompare(location.hash).view });
     begin();
   });
 }

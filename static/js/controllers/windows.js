@@ -5,10 +5,9 @@
 
 import * as api from '../api.js';
 import { finished, headKey, mapKey, mapSize, shownHead, shownRange, siteOf, unitsKey } from '../select.js';
-import { covers, fromAnswer, fromTile } from '../window.js';
+import { covers, fromAnswer, fromTile, MAX_CELLS } from '../window.js';
 
 const KEPT = 24; // windows remembered, so that walking back over heads asks nothing
-const MAX_CELLS = 65536;
 const PREVIEW_WAIT = 70; // ms that a previewed head must stay before its exact weights are fetched
 
 /** Follows run, view and preview. */

@@ -1,10 +1,11 @@
-/** The bar: links, language, theme, keys, and the short notices. Listens to run, text, notice; emits copy-link, keys. */
+/** The bar: links, language, theme, keys, and the short notices. Listens to run, text; emits copy-link, keys. */
 
 import { fitsLink } from '../address.js';
-import { el, fill, ref } from '../dom.js';
+import { ref } from '../dom.js';
 import { t } from '../i18n.js';
 import { inputsOfRun } from '../inputs.js';
 import { applyTheme, onSystemScheme, saveTheme, savedTheme, THEMES } from '../theme.js';
+import { mountNotice } from './notice.js';
 
 const SIGNS = { auto: '◐', light: '☀', dark: '☾' };
 const YEAR = 31536000; // seconds
@@ -43,18 +44,6 @@ function mountKeys(dialog, button, store) {
   button.addEventListener('click', open);
   store.on('keys', open);
   dialog.addEventListener('click', (event) => event.target === dialog && dialog.close());
-}
-
-function mountNotice(node, store) {
-  let timer = 0;
-  store.subscribe(['notice'], ({ notice }) => {
-    node.hidden = !notice;
-    if (!notice) return;
-    fill(node, t(notice.key, notice.values), notice.link ? el('input', { value: notice.link, readonly: true, 'aria-label': t('link.label') }) : null);
-    node.querySelector('input')?.select();
-    clearTimeout(timer);
-    timer = setTimeout(() => store.set({ notice: null }), notice.link ? 15000 : 3500);
-  });
 }
 
 /** Mounts the bar. */
