@@ -17,6 +17,20 @@ export function el(tag, attributes = {}, ...children) {
 export const fill = (parent, ...children) =>
   parent.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
 
+/**
+ * The same, and the focus stays on the control with the same `data-key`, so that what a key press changed can be pressed on.
+ * False where there is no such control any more: the caller knows where to go instead.
+ */
+export function refill(parent, ...children) {
+  const focused = parent.ownerDocument.activeElement;
+  const key = parent.contains(focused) ? focused.dataset.key : undefined;
+  fill(parent, ...children);
+  if (key === undefined) return true;
+  const again = [...parent.querySelectorAll('[data-key]')].find((node) => node.dataset.key === key);
+  again?.focus({ preventScroll: true });
+  return again !== undefined;
+}
+
 /** The one element in `root` with this `data-ref`. */
 export function ref(root, name) {
   const node = root.querySelector(`[data-ref="${name}"]`);

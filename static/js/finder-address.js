@@ -1,4 +1,4 @@
-/** The finder's part of the address's fragment. What has its usual value is left out. Pure. */
+/** The finder's part of the address's fragment, and of which texts its figures are. What has its usual value is left out. Pure. */
 
 import { COLUMNS, FILTERS, FINDER, MEASURES, SHARES, TABS, VIEWS } from './finder.js';
 
@@ -8,7 +8,7 @@ const POINTS = [...SHARES, ...MEASURES];
 const unless = (usual, value) => (value === usual ? null : value);
 
 /** Fields of the fragment, null where nothing is to be written. */
-export function finderFields(finder) {
+export function finderFields({ finder, reference }) {
   const sorting = `${finder.down ? '-' : ''}${finder.column}`;
   return {
     heads: unless(FINDER.tab, finder.tab),
@@ -22,6 +22,7 @@ export function finderFields(finder) {
     y: unless(FINDER.y, finder.y),
     colour: unless(FINDER.colour, finder.colour),
     alike: unless(FINDER.view, finder.view),
+    figures: reference.on ? 'reference' : null,
   };
 }
 
@@ -31,6 +32,9 @@ function readLayers(text) {
   const match = /^(\d+)-(\d+)$/.exec(text ?? '');
   return match && Number(match[1]) <= Number(match[2]) ? [Number(match[1]), Number(match[2])] : null;
 }
+
+/** Whether a fragment asks for the figures over the reference texts. */
+export const readFigures = (fragment) => new URLSearchParams(fragment.replace(/^#/, '')).get('figures') === 'reference';
 
 /** The finder of a fragment; what is ill-formed gets its usual value. */
 export function readFinder(fragment) {

@@ -3,7 +3,7 @@
  * and whether a run has them. Pure: it asks nobody and draws nothing.
  */
 
-import { maskedCell } from './masks.js';
+import { hides } from './masks.js';
 import { shownSides, siteOf } from './select.js';
 
 /** As many as the service takes at once. */
@@ -33,6 +33,21 @@ export function readLinks(fragment) {
   return links.filter(({ query, key }) => query && key).slice(0, MOST_LINKS);
 }
 
+const SIDES = ['source', 'target'];
+
+/** The texts that a fragment's links are of, as sidesKey writes them; null where it does not say. */
+export function readSides(fragment) {
+  const sides = new URLSearchParams(fragment.replace(/^#/, '')).get('sides')?.split('-') ?? [];
+  return sides.length === 2 && sides.every((side) => SIDES.includes(side)) ? sides.join('>') : null;
+}
+
+/** Fields of the fragment for the links; which texts they are of is left out where those are the ones shown. */
+export function linkFields(state) {
+  const { list, sides } = state.pairs;
+  const apart = list.length > 0 && sides !== null && sides !== sidesKey(state);
+  return { pairs: linksText(list), sides: apart ? sides.replace('>', '-') : null };
+}
+
 /** The span that also holds this token. */
 export const extended = ([first, last], index) => [Math.min(first, index), Math.max(last, index)];
 
@@ -42,15 +57,7 @@ export function sidesKey(state) {
   return `${rows}>${cols}`;
 }
 
-function hidden(site, { query, key }) {
-  return site.masks.every((mask) => {
-    const masked = maskedCell(mask, site, 1, 1);
-    for (let row = query[0]; row <= query[1]; row += 1) {
-      for (let col = key[0]; col <= key[1]; col += 1) if (!masked(row, col)) return false;
-    }
-    return true;
-  });
-}
+const hidden = (site, { query, key }) => site.masks.every((mask) => hides(mask)(...query, ...key));
 
 /** Why a link cannot be asked for in the run that is shown: 'elsewhere', 'missing', 'masked'; null where it can. */
 export function problemOf(state, link) {

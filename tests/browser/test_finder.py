@@ -144,10 +144,16 @@ def test_heads_that_a_filter_leaves_out_go_back_into_the_page(found: Screen) -> 
 
 def test_marked_links_are_a_score(found: Screen) -> None:
     link = "5:3,9:2"
-    found.js("(link) => { location.hash = `${location.hash}&pairs=${link}`; }", link)
+    found.js("(link) => { location.hash = `${location.hash}&score=induction&pairs=${link}`; }", link)
     heads = found.api("/heads", pairs=link)["heads"]
     best = sorted(heads, key=lambda head: -head["pairs"]["corrected"])
-    expect(found.part("finder-score")).to_have_value("pairs")
+    expect(found.part("link-list").locator("li")).to_have_count(2)
+    found.page.reload()
+    found.wait_for_map()
+    expect(found.part("finder-score")).to_have_value(
+        "induction"
+    )  # a link says by which score, also where links are marked
+    found.part("finder-score").select_option("pairs")
     open_tab(found, "table")
     found.part("finder-order").locator('[data-value="score"]').click()
     until(lambda: [row[0] for row in rows(found)[:5]] == [place(head) for head in best[:5]])

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 
 from tests.browser.conftest import OpenScreen
 from tests.browser.screen import WINDOW_ROUNDING, Screen, until
@@ -63,6 +63,7 @@ def assert_opened(screen: Screen, pairs: str, **query: Any) -> None:
 def test_a_link_marked_on_the_strip_opens_the_head_that_makes_it(shown: Screen) -> None:
     mark(shown, 10, 4)
     assert_opened(shown, "10:4")
+    until(lambda: shown.fragment("score") == "pairs")  # heads are shown by what was marked
     weight = best(shown, "10:4")[0]["pairs"]["mean"]
     expect(shown.part("readout").locator("data")).to_be_visible()
     assert shown.read_weight() == pytest.approx(weight, rel=WINDOW_ROUNDING)  # the cell itself, on the picture
@@ -77,6 +78,72 @@ def test_the_other_way_round_is_another_head(shown: Screen) -> None:
     expect(shown.part("link-list").locator("li")).to_contain_text("masked")
     expect(shown.part("link-answer").locator(".link-head")).to_have_count(0)
     assert shown.fragment("layer") == "0"
+    shown.js("() => { location.hash = location.hash.replace(/pairs=[^&]*/, 'pairs=12:3'); }")
+    settled(shown, "12:3")
+    assert best(shown, "12:3")[0]["head"] != 0
+    assert shown.fragment("head") == "0"  # what was marked before asked for nothing, and moves nothing later
+
+
+def without_kinds(route: Route) -> None:
+    """A run's summary with masks that the page cannot tell."""
+    answer = route.fetch()
+    summary = answer.json()
+    for site in summary.get("sites", []):
+        site["masks"] = [{**mask, "kind": "dense"} for mask in site["masks"]]
+    route.fulfill(response=answer, json=summary)
+
+
+def test_a_link_that_only_the_service_knows_to_be_masked_is_asked_for_once(screen: Screen) -> None:
+    screen.witness.allow("422")  # the service refuses the link
+    screen.page.route(re.compile(r"/api/runs(/[0-9a-f]+)?$"), without_kinds)
+    screen.run("When Mary and John went to the store")
+    mark(screen, 2, 5)
+    expect(screen.part("link-list").locator("li")).to_contain_text("masked")
+    mark(screen, 5, 2)
+    settled(screen, "2:5,5:2")
+    assert len([url for url in screen.witness.requests if "pairs=2%3A5" in url]) == 1
+    shown = shown_in(screen)
+    screen.run("When Mary and John went to the shop")
+    expect(screen.part("link-list").locator("li").first).to_contain_text("masked")
+    settled(screen, "2:5,5:2")
+    assert len([url for url in screen.witness.requests if "pairs=2%3A5" in url]) == 2
+    assert shown_in(screen) == shown  # only marking moves the view
+
+
+def shown_in(screen: Screen) -> tuple[str | None, str | None]:
+    """The layer and the head that the address names."""
+    return screen.fragment("layer"), screen.fragment("head")
+
+
+HIDDEN_WRONGLY = """async () => {
+    const { hides } = await import('/static/js/masks.js');
+    const seen = {
+        full: () => true,
+        causal: (row, col) => col <= row,
+        causal_window: (row, col) => col <= row && col > row - 3,
+        window: (row, col) => Math.abs(row - col) <= 3,
+    };
+    const spans = Array.from({ length: 36 }, (_, at) => [(at % 6) * 2, (at % 6) * 2 + Math.floor(at / 6)]);
+    const within = ([first, last]) => Array.from({ length: last - first + 1 }, (_, at) => first + at);
+    const some = (see, rows, cols) => within(rows).some((row) => within(cols).some((col) => see(row, col)));
+    return Object.entries(seen).flatMap(([kind, see]) => spans.flatMap((rows) => spans.filter((cols) =>
+        hides({ kind, window: 3 })(...rows, ...cols) === some(see, rows, cols))));
+}"""
+MS_OF_A_LONG_LINK = """async () => {
+    const { problemOf } = await import('/static/js/links.js');
+    const masks = Array(30).fill({ kind: 'causal' });
+    const site = { site: 'decoder.self', query_len: 4096, key_len: 4096, masks };
+    const run = { summary: { sites: [site], tokens: {} } };
+    const state = { run, view: { site: site.site }, pairs: { sides: null, refused: [] } };
+    const begun = performance.now();
+    const problem = problemOf(state, { query: [0, 1999], key: [2000, 3999] });
+    return problem === 'masked' ? performance.now() - begun : null;
+}"""
+
+
+def test_what_a_mask_hides_whole_is_told_from_its_corners(screen: Screen) -> None:
+    assert screen.js(HIDDEN_WRONGLY) == []
+    assert screen.js(MS_OF_A_LONG_LINK) < 50
 
 
 def test_spans_and_several_links(shown: Screen) -> None:
@@ -113,10 +180,12 @@ def test_a_head_of_the_list_opens(shown: Screen) -> None:
     mark(shown, 10, 4)
     assert_opened(shown, "10:4")
     layer, head, _ = listed(shown)[3]
-    shown.part("link-answer").locator(".link-head").nth(3).click()
+    button = shown.part("link-answer").locator(".link-head").nth(3)
+    button.press("Enter")
+    until(lambda: shown_in(shown) == (str(layer), str(head)))
     shown.wait_for_map()
-    assert (shown.fragment("layer"), shown.fragment("head")) == (str(layer), str(head))
-    expect(shown.part("link-answer").locator(".link-head").nth(3)).to_have_attribute("aria-pressed", "true")
+    expect(button).to_have_attribute("aria-pressed", "true")
+    expect(button).to_be_focused()
 
 
 def test_links_survive_a_reload_and_the_view_stays(shown: Screen) -> None:
@@ -136,12 +205,14 @@ def test_removed_links_are_gone(shown: Screen) -> None:
     mark(shown, 10, 4)
     mark(shown, 12, 3)
     settled(shown, "10:4,12:3")
-    shown.part("link-list").get_by_role("button").first.click()
+    shown.part("link-list").get_by_role("button").first.press("Enter")
     settled(shown, "12:3")
+    expect(shown.part("link-list").get_by_role("button")).to_be_focused()  # the next one
     first = best(shown, "12:3")[0]
     until(lambda: listed(shown)[0][:2] == (first["layer"], first["head"]))
-    shown.part("unmark-all").click()
+    shown.part("unmark-all").press("Enter")
     until(lambda: shown.fragment("pairs") is None)
+    expect(shown.part("mark")).to_be_focused()
     expect(shown.part("link-answer").locator(".link-head")).to_have_count(0)
     expect(token(shown, 12)).not_to_have_class(re.compile("is-from"))
 
@@ -169,6 +240,21 @@ def test_a_cell_of_the_picture_can_be_marked(shown: Screen) -> None:
     assert_opened(shown, "9:5,11:7")
 
 
+def test_a_cell_of_larger_units_is_marked_by_their_names(screen: Screen) -> None:
+    screen.run("猫吃鱼。")
+    screen.part("unit").select_option("character")
+    screen.wait_for_map()
+    screen.page.mouse.click(*screen.place_of(3, 1))
+    expect(screen.part("mark-cell")).to_have_text("Mark 鱼 → 猫")
+    screen.part("unit").select_option("token")
+    expect(screen.part("mark-cell")).to_be_hidden()  # the cell at the same place is another
+    screen.part("unit").select_option("character")
+    screen.wait_for_map()
+    screen.page.mouse.click(*screen.place_of(3, 1))
+    screen.part("mark-cell").click()
+    settled(screen, "7-9:1-3")
+
+
 def test_between_two_texts(open_screen: OpenScreen, fake_server: str) -> None:
     screen = open_screen(fake_server)
     screen.choose_model(SEQ2SEQ)
@@ -181,8 +267,20 @@ def test_between_two_texts(open_screen: OpenScreen, fake_server: str) -> None:
     assert_opened(screen, "1:2", site="decoder.cross")
     screen.choose_site("encoder.self")
     expect(screen.part("link-list").locator("li")).to_contain_text("another attention")
+    screen.page.reload()  # as a change of language does
+    screen.wait_for_map()
+    expect(screen.part("link-list").locator("li")).to_contain_text("another attention")
+    until(lambda: screen.fragment("sides") == "target-source")
     screen.choose_site("decoder.cross")
     settled(screen, "1:2")
+    until(lambda: screen.fragment("sides") is None)  # those of the attention that is named
+    of_two_texts = str(screen.js("() => location.hash"))
+    screen.choose_model("fake-30x9")
+    screen.run("one two three four five six")
+    screen.js("(hash) => { location.hash = hash; }", of_two_texts)
+    screen.wait_for_map()
+    settled(screen, "1:2")
+    expect(screen.part("link-list").locator("li")).not_to_contain_text("another attention")
 
 
 @pytest.mark.parametrize(("lang", "said"), [("en", "Best of 270 heads"), ("zh", "270 个头中最高的")])

@@ -5,9 +5,10 @@
 
 import { clampView, fitsLink, formatAddress, parseAddress } from '../address.js';
 import { debounce } from '../dom.js';
-import { finderFields, readFinder } from '../finder-address.js';
+import { finderFields, readFigures, readFinder } from '../finder-address.js';
 import { inputsOfRun } from '../inputs.js';
-import { linksText, readLinks } from '../links.js';
+import { linkFields, linksText, readLinks, readSides } from '../links.js';
+import { copyLink } from './copy.js';
 
 const SOON = 150; // ms after the last change of what the finder shows
 
@@ -19,8 +20,7 @@ export function controlAddress(store) {
     if (location.hash === written && store.state.run.id !== null) return;
     written = location.hash;
     const address = parseAddress(location.hash);
-    if (address.run !== null) store.set({ finder: readFinder(location.hash) });
-    readMarks();
+    const beside = besideOf(location.hash, address.run !== null); // told before the view is set, which writes the address
     if (address.text !== null) {
       const { text, pair, target, implementation, truncate } = address;
       store.set({ text, pair, target, implementation, truncate, addSpecial: address.special });
@@ -28,26 +28,33 @@ export function controlAddress(store) {
     if (address.model !== null) store.set({ modelId: address.model });
     if (address.run === null) {
       if (store.state.run.id !== null) store.emit('close');
+      store.set(beside());
     } else if (address.run === store.state.run.id) {
       const sites = store.state.run.summary?.sites ?? [];
       const site = sites.find((one) => one.site === address.view.site) ?? sites[0];
-      store.set({ view: site ? clampView(address.view, site) : address.view, preview: null, hoverToken: null, cursor: null });
+      store.set({ ...beside(), view: site ? clampView(address.view, site) : address.view, preview: null, hoverToken: null, cursor: null });
     } else {
       store.emit('open', { id: address.run, view: address.view });
+      store.set(beside()); // once the run before is off the screen: links that do not say of which texts they are take this one's
     }
   }
 
-  function readMarks() {
-    const list = readLinks(location.hash);
-    if (linksText(list) !== linksText(store.state.pairs.list)) store.patch('pairs', { list, sides: null, last: null });
+  /** Gives a patch of the state as it then is: what a fragment says of links and, with a run, of the finder. */
+  function besideOf(fragment, ofRun) {
+    const [list, sides, finder, on] = [readLinks(fragment), readSides(fragment), readFinder(fragment), readFigures(fragment)];
+    return () => {
+      const { pairs, reference } = store.state;
+      const last = linksText(list) === linksText(pairs.list) ? pairs.last : null;
+      return { pairs: { ...pairs, list, sides, last }, ...(ofRun ? { finder, reference: { ...reference, on } } : {}) };
+    };
   }
 
-  const beside = ({ finder, pairs }) => ({ ...finderFields(finder), pairs: linksText(pairs.list) });
+  const fieldsBeside = (state) => ({ ...finderFields(state), ...linkFields(state) });
 
   function write(state) {
     const { run, view } = state;
     if (run.phase !== 'done' && run.phase !== 'active') return;
-    const fragment = formatAddress(run.id, view, beside(state));
+    const fragment = formatAddress(run.id, view, fieldsBeside(state));
     if (fragment === location.hash) return;
     const same = parseAddress(location.hash).run === run.id;
     written = fragment;
@@ -55,24 +62,19 @@ export function controlAddress(store) {
     else history.pushState(null, '', fragment);
   }
 
-  store.on('copy-link', async ({ withText }) => {
+  store.on('copy-link', ({ withText }) => {
     const { run, view } = store.state;
     const inputs = inputsOfRun(store.state);
     const { add_special_tokens: special, truncate } = run.summary.options;
     const { id: model, implementation } = run.summary.model;
     const extra = withText && fitsLink(inputs) ? { ...inputs, model, implementation, special, truncate } : null;
-    const link = `${location.origin}${location.pathname}${formatAddress(run.id, view, beside(store.state), extra)}`;
-    try {
-      await navigator.clipboard.writeText(link);
-      store.set({ notice: { key: extra ? 'link.copied_text' : 'link.copied' } });
-    } catch {
-      store.set({ notice: { key: 'link.blocked', link } });
-    }
+    const fragment = formatAddress(run.id, view, fieldsBeside(store.state), extra);
+    copyLink(store, `${location.pathname}${fragment}`, extra ? 'link.copied_text' : 'link.copied');
   });
 
   read();
   store.subscribe(['run', 'view', 'pairs'], write);
-  store.subscribe(['finder'], debounce(() => write(store.state), SOON), { now: false }); // a slider changes it often, and browsers limit writing
+  store.subscribe(['finder', 'reference'], debounce(() => write(store.state), SOON), { now: false }); // a slider changes it often, and browsers limit writing
   addEventListener('hashchange', read);
   addEventListener('popstate', read);
 }

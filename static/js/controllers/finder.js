@@ -1,6 +1,6 @@
 /**
- * Answers `tab`, `find`, `find-all`, `sort` and `order`: what the finder shows and how. A first marked link is the score that
- * heads are shown by, until none is marked. It asks the server nothing.
+ * Answers `tab`, `find`, `find-all`, `sort` and `order`: what the finder shows and how. Links are a score only while some
+ * are marked. It asks the server nothing.
  */
 
 import { FINDER, isRanked } from '../finder.js';
@@ -20,9 +20,8 @@ export function controlFinder(store) {
     const down = same ? !finder.down : column !== 'place' && column !== 'role';
     find({ column, down, ...(score ? { score } : {}) });
   });
-  store.subscribe(['pairs'], ({ pairs, finder }, { pairs: before }) => {
-    if (pairs.list.length && !before?.list.length) find({ score: 'pairs' });
-    else if (!pairs.list.length && finder.score === 'pairs') find({ score: FINDER.score });
+  store.subscribe(['pairs', 'finder'], ({ pairs, finder }) => {
+    if (!pairs.list.length && finder.score === 'pairs') find({ score: FINDER.score });
   }, { now: false });
 
   store.on('order', ({ by }) => {

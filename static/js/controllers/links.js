@@ -12,6 +12,7 @@ const NO_HEADS = { status: 'none', heads: [], error: null };
 /** Follows the run, its site and the links. */
 export function controlLinks(store) {
   let asked = null; // "run|site|links" that the heads are of, or are on their way for
+  let refusedIn = null; // "run|site" whose service refused what is in `refused`
   let jump = false; // the best head is wanted on the screen
   let fetching = new AbortController();
 
@@ -25,12 +26,14 @@ export function controlLinks(store) {
   }
 
   function keep(list, last) {
-    jump = true;
     if (list.length > MOST_LINKS) {
       store.set({ notice: { key: 'links.full', values: { n: MOST_LINKS } } });
       return;
     }
+    const first = store.state.pairs.list.length === 0;
+    jump = true;
     patch({ list, sides: sidesKey(store.state), last });
+    if (first) store.emit('find', { score: 'pairs' }); // heads are shown by what was just marked
   }
 
   function add(link) {
@@ -106,13 +109,19 @@ export function controlLinks(store) {
     const summary = finished(state);
     const site = siteOf(state);
     const where = summary && `${summary.id}|${site.site}`;
-    if (!asked?.startsWith(`${where}|`) && state.pairs.refused.length) {
-      patch({ refused: [] });
-      return;
+    if (where !== refusedIn) {
+      refusedIn = where;
+      if (state.pairs.refused.length) {
+        patch({ refused: [] });
+        return;
+      }
     }
     const links = summary ? state.pairs.list.filter((link) => problemOf(state, link) === null) : [];
     const key = links.length ? `${where}|${linksText(links)}` : null;
-    if (key === asked) return;
+    if (key === asked) {
+      jump = false; // nothing is asked for this marking, and no later answer may move the view for it
+      return;
+    }
     asked = key;
     if (key !== null) load(summary.id, site.site, links);
     else {

@@ -2,25 +2,7 @@
 
 import { clampView } from '../address.js';
 import { isCross, mapSize, shownRange, shownSides, sidesOf, siteOf, tokensOf } from '../select.js';
-
-const WHOLE = { rows: null, cols: null };
-const SMALLEST = 4; // cells across at the closest zoom
-
-/** A range of `size` places round `centre` that stays within 0…length. */
-function place(centre, size, length) {
-  const width = Math.min(length, Math.max(SMALLEST, Math.round(size)));
-  const start = Math.min(length - width, Math.max(0, Math.round(centre - width / 2)));
-  return [start, start + width];
-}
-
-/** Rows and columns round a place, square where the matrix allows; whole ranges become null. */
-function squared(whole, rows, cols) {
-  const size = Math.max(rows[1] - rows[0], cols[1] - cols[0]);
-  const down = place((rows[0] + rows[1]) / 2, size, whole.rows);
-  const across = place((cols[0] + cols[1]) / 2, size, whole.cols);
-  const all = down[1] - down[0] === whole.rows && across[1] - across[0] === whole.cols;
-  return all ? WHOLE : { rows: down, cols: across };
-}
+import { scaled, squared, WHOLE } from '../zoom.js';
 
 /** The view of another site. The chosen token stays where it is on the same axis of both. */
 function ofSite(state, name) {
@@ -65,7 +47,7 @@ export function controlView(store) {
   store.on('scale', ({ scale }) => view({ scale }));
   store.on('lens', ({ lens }) => view({ lens }));
   store.on('unit', ({ unit }) => {
-    if (unit !== store.state.view.unit) store.set({ view: { ...store.state.view, ...WHOLE, unit }, cursor: null });
+    if (unit !== store.state.view.unit) store.set({ view: { ...store.state.view, ...WHOLE, unit }, cursor: null, pinned: null });
   });
   store.on('cursor', (cursor) => {
     const now = store.state.cursor;
@@ -75,11 +57,7 @@ export function controlView(store) {
   store.on('zoom-out', () => view(WHOLE));
   store.on('zoom-by', ({ factor, row, col }) => {
     const { rows, cols } = shownRange(store.state);
-    const around = ([from, to], at) => {
-      const fixed = at ?? (from + to) / 2;
-      return [fixed - (fixed - from) * factor, fixed + (to - fixed) * factor];
-    };
-    view(squared(mapSize(store.state), around(rows, row), around(cols, col)));
+    view(squared(mapSize(store.state), scaled(rows, factor, row), scaled(cols, factor, col)));
   });
   store.on('let-go', () => {
     if (store.state.preview) store.set({ preview: null });

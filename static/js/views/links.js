@@ -1,14 +1,15 @@
 /**
  * Find by example: the button that marks links, the links that are marked, and the heads that make them.
- * Listens to run, view, pairs, marking, pinned; emits mark, mark-extend, mark-cell, unmark, unmark-all, head, show-head.
+ * Listens to run, view, preview, units, pairs, marking, pinned; emits mark, mark-extend, mark-cell, unmark, unmark-all, head, show-head.
  */
 
-import { byTouch, el, fill, ref, tokenLabel } from '../dom.js';
+import { byTouch, el, fill, ref, refill, tokenLabel } from '../dom.js';
+import { errorText } from '../errors.js';
 import { fixedText, t, weightText, whole } from '../i18n.js';
 import { labelParts } from '../labels.js';
-import { problemOf, ranked } from '../links.js';
-import { axesOf, finished, shownHead, shownSides } from '../select.js';
-import { sentence } from './readout.js';
+import { linkText, problemOf, ranked, sidesKey } from '../links.js';
+import { axesOf, finished, mapAxes, shownHead, shownSides } from '../select.js';
+import { sentence, short } from './readout.js';
 
 const SHOWN = 10; // heads in the list
 
@@ -22,10 +23,9 @@ function spanLabel(tokens, [first, last]) {
 
 const places = ({ query, key }) => [query, key].map(([first, last]) => (first === last ? whole(first) : `${whole(first)}–${whole(last)}`)).join(' → ');
 
-function linkRow(state, link, at) {
+function linkRow(state, { link, problem }, at) {
   const { rows, cols } = axesOf(state);
-  const problem = problemOf(state, link);
-  const remove = el('button', { type: 'button', class: 'icon-button', 'data-remove': at, 'aria-label': t('links.remove', { link: places(link) }) }, '×');
+  const remove = el('button', { type: 'button', class: 'icon-button', 'data-remove': at, 'data-key': `remove-${at}`, 'aria-label': t('links.remove', { link: places(link) }) }, '×');
   return el('li', { class: problem ? 'link is-apart' : 'link' },
     el('span', { class: 'link-text' }, spanLabel(rows, link.query), el('span', { class: 'aside' }, ' → '), spanLabel(cols, link.key),
       el('span', { class: 'aside' }, ` (${places(link)})`), problem ? el('span', { class: 'link-problem' }, ` ${t(`links.${problem}`)}`) : null),
@@ -36,11 +36,9 @@ function linkRow(state, link, at) {
 function headList(state) {
   const { heads } = state.pairs;
   const best = ranked(heads).slice(0, SHOWN);
-  const shown = shownHead(state);
   const same = new Set(best.map(({ chance }) => chance)).size === 1;
   const buttons = best.filter(({ mean }) => mean !== null).map(({ layer, head, mean, chance }) => el('li', {}, el('button', {
-    type: 'button', class: 'link-head', 'data-layer': layer, 'data-head': head,
-    'aria-pressed': String(shown.layer === layer && shown.head === head),
+    type: 'button', class: 'link-head', 'data-layer': layer, 'data-head': head, 'data-key': `head-${layer}.${head}`, 'aria-pressed': 'false',
     'aria-label': t('links.head', { layer, head, weight: weightText(mean), chance: weightText(chance) }),
   }, el('span', { class: 'aside' }, `${layer} · ${head}`), ' ', el('data', { value: mean }, fixedText(mean, 3)),
   same ? null : el('span', { class: 'aside' }, ` / ${fixedText(chance, 3)}`))));
@@ -62,15 +60,22 @@ function prompt(state) {
 function answer(state) {
   const { status, error } = state.pairs;
   if (status === 'loading' && !state.pairs.heads.length) return [el('p', { class: 'fine' }, t('links.loading'))];
-  if (status === 'error') return [el('p', { class: 'fine' }, t('links.failed', { why: error.message }))];
+  if (status === 'error') return [el('p', { class: 'fine' }, t('links.failed', { why: errorText(error) }))];
   return state.pairs.heads.length ? headList(state) : [];
 }
 
-/** Mounts the control under the strips. */
-export function mountLinks(root, store) {
-  const mark = ref(root, 'mark');
-  const extend = ref(root, 'mark-extend');
-  const cell = ref(root, 'mark-cell');
+/** Calls `build` when one of the values that it shows is another: what is read out or has the focus is not made anew for less. */
+function onChange(build) {
+  let seen = null;
+  return (values, ...args) => {
+    if (seen?.length === values.length && values.every((value, at) => value === seen[at])) return;
+    seen = values;
+    build(...args);
+  };
+}
+
+/** Takes what the reader presses to the store. */
+function listen(root, store, [mark, extend, cell]) {
   const strip = () => {
     const { rows, cols } = shownSides(store.state);
     const side = store.state.marking?.query ? cols : rows;
@@ -85,7 +90,10 @@ export function mountLinks(root, store) {
     if (!byTouch()) strip();
   });
   cell.addEventListener('click', () => store.emit('mark-cell', store.state.pinned));
-  ref(root, 'unmark-all').addEventListener('click', () => store.emit('unmark-all'));
+  ref(root, 'unmark-all').addEventListener('click', () => {
+    store.emit('unmark-all');
+    mark.focus(); // the button is gone
+  });
   ref(root, 'link-list').addEventListener('click', ({ target }) => {
     if (target.dataset.remove) store.emit('unmark', { index: Number(target.dataset.remove) });
   });
@@ -95,29 +103,58 @@ export function mountLinks(root, store) {
     store.emit('head', { layer: Number(chosen.dataset.layer), head: Number(chosen.dataset.head) });
     store.emit('show-head');
   });
+}
 
-  store.subscribe(['run', 'view', 'pairs', 'marking'], (state) => {
-    const done = finished(state) !== null;
-    const { list } = state.pairs;
+/** The button that marks the cell that was pressed in the picture: a token, or the unit that the cell counts. */
+function showCell(cell, state) {
+  const { rows, cols } = mapAxes(state);
+  const { pinned } = state;
+  const [query, key] = finished(state) && pinned ? [rows[pinned.row], cols[pinned.col]] : [];
+  cell.hidden = !query || !key;
+  if (cell.hidden) return;
+  const name = (token) => tokenLabel(labelParts(short(token)));
+  fill(cell, sentence('links.mark_cell', { query: name(query), key: name(key) }));
+}
+
+/** Mounts the control under the strips. */
+export function mountLinks(root, store) {
+  const [mark, extend, cell] = ['mark', 'mark-extend', 'mark-cell'].map((name) => ref(root, name));
+  const [list, result] = ['link-list', 'link-answer'].map((name) => ref(root, name));
+  listen(root, store, [mark, extend, cell]);
+
+  const showPrompt = onChange((state) =>
+    fill(ref(root, 'link-prompt'), state.marking ? prompt(state) : state.pairs.list.length ? [] : [t('links.what')]));
+  const showList = onChange((state, links) => {
+    const kept = refill(list, links.map((one, at) => linkRow(state, one, at)));
+    if (!kept) (list.querySelector('li:last-child button') ?? mark).focus(); // the last of them was taken away
+  });
+  const showAnswer = onChange((state) => refill(result, answer(state)));
+  const press = (state) => {
+    const { layer, head } = shownHead(state);
+    for (const button of result.querySelectorAll('.link-head')) {
+      button.setAttribute('aria-pressed', String(button.dataset.layer === String(layer) && button.dataset.head === String(head)));
+    }
+  };
+
+  store.subscribe(['run', 'view', 'preview', 'pairs', 'marking'], (state) => {
+    const done = finished(state);
+    const { pairs, marking } = state;
     ref(root, 'links').hidden = !done;
-    ref(root, 'page').classList.toggle('is-linked', done && (list.length > 0 || state.marking !== null));
+    ref(root, 'page').classList.toggle('is-linked', done !== null && (pairs.list.length > 0 || marking !== null));
     if (!done) return;
-    mark.setAttribute('aria-pressed', String(state.marking !== null));
-    mark.textContent = t(state.marking ? 'links.stop' : 'links.mark');
-    extend.hidden = !state.marking || (state.marking.query === null && !state.pairs.last);
-    extend.setAttribute('aria-pressed', String(state.marking?.extending ?? false));
-    ref(root, 'unmark-all').hidden = list.length === 0;
-    fill(ref(root, 'link-prompt'), state.marking ? prompt(state) : list.length ? [] : [t('links.what')]);
-    fill(ref(root, 'link-list'), list.map((link, at) => linkRow(state, link, at)));
-    fill(ref(root, 'link-answer'), answer(state));
+    mark.setAttribute('aria-pressed', String(marking !== null));
+    mark.textContent = t(marking ? 'links.stop' : 'links.mark');
+    extend.hidden = !marking || (marking.query === null && !pairs.last);
+    extend.setAttribute('aria-pressed', String(marking?.extending ?? false));
+    ref(root, 'unmark-all').hidden = pairs.list.length === 0;
+    const links = pairs.list.map((link) => ({ link, problem: problemOf(state, link) }));
+    const sides = sidesKey(state);
+    const { id } = state.run;
+    showPrompt([id, sides, marking, pairs.last, pairs.list.length], state);
+    showList([id, sides, ...links.flatMap(({ link, problem }) => [linkText(link), problem])], state, links);
+    const waiting = pairs.status === 'loading' && pairs.heads.length > 0; // those of before stay meanwhile
+    showAnswer([waiting ? 'ready' : pairs.status, pairs.heads, pairs.error], state);
+    press(state);
   });
-  store.subscribe(['pinned', 'run', 'view'], (state) => {
-    const { rows, cols } = axesOf(state);
-    const { pinned } = state;
-    const known = finished(state) && pinned && rows[pinned.row] && cols[pinned.col];
-    cell.hidden = !known;
-    if (!known) return;
-    const name = (token) => tokenLabel(labelParts(token));
-    fill(cell, sentence('links.mark_cell', { query: name(rows[pinned.row]), key: name(cols[pinned.col]) }));
-  });
+  store.subscribe(['pinned', 'run', 'view', 'units'], (state) => showCell(cell, state));
 }

@@ -1,7 +1,7 @@
 /** The weight under the pointer in words: both tokens, their positions and the number. Listens to cursor, map, line, run. */
 
 import { byTouch, el, fill, ref, tokenLabel } from '../dom.js';
-import { t, weightText, whole } from '../i18n.js';
+import { rangeText, t, weightText, whole } from '../i18n.js';
 import { labelParts } from '../labels.js';
 import { finished, mapAxes, mapKey } from '../select.js';
 import { cellAt } from '../window.js';
@@ -14,14 +14,12 @@ export function sentence(key, parts) {
 }
 
 /** A sentence as a unit would fill the line: its beginning and end tell it from others. */
-function short(token) {
+export function short(token) {
   const letters = Array.from(token.text);
   return letters.length <= LONGEST ? token : { ...token, text: `${letters.slice(0, LONGEST - 8).join('')}…${letters.slice(-7).join('')}` };
 }
 
 const named = (token, index) => [el('span', { class: 'read-token' }, tokenLabel(labelParts(short(token)))), el('span', { class: 'aside' }, ` (${whole(index)})`)];
-
-const span = ([from, to]) => (to - from === 1 ? whole(from) : `${whole(from)}–${whole(to - 1)}`);
 
 function exact(state, cursor, cell) {
   const { rows, cols } = mapAxes(state);
@@ -35,7 +33,7 @@ function exact(state, cursor, cell) {
 }
 
 function pooled(cell, { pool, lens }) {
-  const parts = { rows: span(cell.rows), cols: span(cell.cols), what: t(`legend.${lens}`) };
+  const parts = { rows: rangeText(cell.rows), cols: rangeText(cell.cols), what: t(`legend.${lens}`) };
   if (cell.value === null) return sentence('readout.pooled_masked', parts);
   return sentence(`readout.pooled_${pool}${lens === 'raw' ? '' : '_value'}`, { ...parts, weight: el('data', { value: cell.value, class: 'read-weight' }, weightText(cell.value)) });
 }
