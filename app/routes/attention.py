@@ -34,7 +34,7 @@ async def attention(body: schemas.AttentionRequest, request: Request, services: 
     asked = RunRequest(body.model, body.text, text_pair=body.text_pair, target_text=body.target_text)
     await services.in_thread_while_wanted(request, lambda gone: _refuse_if_large(body, asked, services, gone))
     run = await services.in_thread(lambda: services.runs.submit(asked, wanted=False))
-    await wait_for(run, request, services)
+    await wait_for(run, request, services.runs)
     if run.failure is not None:
         raise run.failure
     content = await services.in_thread(lambda: json_bytes(_answer(body, services.runs.read(run.record.id), services)))

@@ -44,10 +44,9 @@ async def compute_panel(
     submit = services.references.submit
     work = await services.in_thread(lambda: submit(model_id, implementation, wanted=respond_async))
     if not respond_async:
-        await wait_for(work, request, services)
+        await wait_for(work, request, services.references)
     elif not work.over:
-        query = f"?implementation={implementation}" if implementation else ""
-        state = {"status": work.record.status, "events": f"/api/models/{quote(model_id)}/reference/events{query}"}
+        state = {"status": work.record.status, "events": _events(model_id, implementation)}
         headers = {"Cache-Control": "no-store", "Preference-Applied": "respond-async"}
         return Response(json_bytes(state), 202, headers, JSON)
     if work.failure is not None:
@@ -65,10 +64,26 @@ def read_panel(
     return unchanged(request, tag) or tagged(content, tag)
 
 
+@router.get("/state", responses=responses(404, 422))
+def read_state(
+    model_id: str, response: Response, services: Everything, implementation: Implementation = None
+) -> schemas.ReferenceState:
+    """Whether the figures over the reference texts are there: always answered, also before they were asked for."""
+    response.headers["Cache-Control"] = "no-store"
+    status = services.references.status(model_id, implementation)
+    return schemas.ReferenceState(status=status, events=_events(model_id, implementation))
+
+
 @router.delete("", responses=responses(404, 422))
 def stop_panel(model_id: str, services: Everything, implementation: Implementation = None) -> schemas.ReferenceStopped:
     """Stop computing unless somebody else waits for it. What was computed stays."""
     return schemas.ReferenceStopped(cancelled=services.references.cancel(model_id, implementation))
+
+
+def _events(model_id: str, implementation: str | None) -> str:
+    """Where the work is followed."""
+    query = f"?implementation={implementation}" if implementation else ""
+    return f"/api/models/{quote(model_id)}/reference/events{query}"
 
 
 def _work(model_id: str, services: Everything, implementation: Implementation = None) -> ReferenceWork:

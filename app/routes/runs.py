@@ -10,11 +10,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from app.dependencies import Everything, Runs, Services, client_gone
+from app.dependencies import Everything, Runs, client_gone
 from app.errors import responses, stream_responses
 from app.routes.answers import NOT_MODIFIED, content_tag, json_bytes, tagged, unchanged
 from app.schemas import core as schemas
-from app.services.live import LiveRun
+from app.services.live import LiveRun, Owner
 from app.services.records import Options, RunRecord
 from app.services.runs import RunRequest
 
@@ -39,7 +39,7 @@ async def create_run(
     asked = RunRequest(body.model, body.text, options, body.implementation, body.text_pair, body.target_text)
     run = await services.in_thread(lambda: services.runs.submit(asked, wanted=respond_async))
     if not respond_async:
-        await wait_for(run, request, services)
+        await wait_for(run, request, services.runs)
         if run.failure is not None:
             raise run.failure
     content = json_bytes(summary(run.record))
@@ -70,7 +70,7 @@ def delete_run(run_id: str, runs: Runs) -> schemas.Deleted:
 async def check_run(run_id: str, request: Request, services: Everything) -> Response:
     """Compare the whole pass with the model's own default kernel; the card then holds the result."""
     check = await services.in_thread(lambda: services.runs.check(run_id))
-    await wait_for(check, request, services)
+    await wait_for(check, request, services.runs)
     if check.failure is not None:
         raise check.failure
     return Response(
@@ -101,12 +101,12 @@ def summary(record: RunRecord) -> dict[str, Any]:
     return {**record.as_dict(), "links": {"self": here, **{part: f"{here}/{part}" for part in parts}}}
 
 
-async def wait_for(run: LiveRun, request: Request, services: Services) -> None:
-    """Wait until the run is over or the client has gone, then stop counting as somebody who waits."""
-    over, gone = asyncio.create_task(run.wait()), asyncio.create_task(client_gone(request))
+async def wait_for(work: LiveRun, request: Request, owner: Owner) -> None:
+    """Wait until the work is over or the client has gone, then stop counting as somebody who waits."""
+    over, gone = asyncio.create_task(work.wait()), asyncio.create_task(client_gone(request))
     try:
         await asyncio.wait({over, gone}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         over.cancel()
         gone.cancel()
-        services.runs.release(run)
+        owner.release(work)

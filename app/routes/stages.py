@@ -17,7 +17,7 @@ router = APIRouter(prefix="/api/runs", tags=["runs"])
 async def compare_stages(run_id: str, request: Request, services: Everything) -> Response:
     """Run the tokens through both implementations of the model and compare what they compute on the way."""
     work = await services.in_thread(lambda: services.stages.submit(run_id))
-    await wait_for(work, request, services)
+    await wait_for(work, request, services.stages)
     if work.failure is not None:
         raise work.failure
     found = work.found

@@ -87,9 +87,9 @@ class ReferencePanel(BaseModel):
 
 
 class ReferenceState(BaseModel):
-    """A panel that is being computed."""
+    """Whether a panel is there. `absent`: nobody asked, or the work was stopped or failed. `events` tells of work."""
 
-    status: str
+    status: Literal["absent", "queued", "running", "done"]
     events: str
 
 

@@ -106,12 +106,12 @@ class Compute:
         guarded(run, lambda: self._check(run, update))
 
     @staticmethod
-    def cancel(run: LiveRun) -> None:
+    def cancel(run: LiveRun, failure: DomainError | None = None) -> None:
         """End it now; the pass notices at its next module. A check leaves its run as it was."""
         record = _ended(run.record)
         if not record.finished:
             record = replace(record, status="cancelled")
-        run.finish(record, failure=RunCancelled())
+        run.finish(record, failure=failure or RunCancelled())
 
     def _cut(self, model: AttentionModel, texts: Texts, *, add_special_tokens: bool) -> list[Token]:
         if texts.pair is not None and not model.description.takes_pair:  # the catalogue may not have known

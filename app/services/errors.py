@@ -139,8 +139,8 @@ class RunCancelled(DomainError):
 
     code = "run_cancelled"
 
-    def __init__(self) -> None:
-        super().__init__("This run was cancelled. POST it again to compute it.")
+    def __init__(self, message: str = "This run was cancelled. POST it again to compute it.") -> None:
+        super().__init__(message)
 
 
 class QueueFull(DomainError):

@@ -1,6 +1,7 @@
 """A run or a check that is being worked on: its present state, who waits for it, and whom to tell about changes.
 
-The state is replaced as a whole, so that any thread may read it without a lock.
+The state is replaced as a whole, so that any thread may read it without a lock. Who waits is counted under the lock of
+the service that owns the work, the same one under which it is stopped: nobody can join what is just being given up.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from typing import Protocol
 
 from app.services.errors import DomainError
 from app.services.records import Progress, RunRecord, Status, Texts
@@ -36,6 +38,21 @@ class LiveRun:
         self._work = work
         self._lock = threading.Lock()
         self._listeners: list[OnChange] = []
+
+    def join(self, *, wanted: bool) -> None:
+        """One more waits, or wants it done without waiting. Under the owner's lock."""
+        self.waiters += 0 if wanted else 1
+        self.wanted = self.wanted or wanted
+
+    def leave(self) -> bool:
+        """One waits no longer; True if it is then to be stopped. Under the owner's lock."""
+        self.waiters -= 1
+        return self.waiters <= 0 and not self.wanted and not self.over
+
+    def unwant(self) -> bool:
+        """It is wanted no longer; True if it is then to be stopped: nobody waits. Under the owner's lock."""
+        self.wanted = False
+        return self.waiters <= 0 and not self.over
 
     def run(self) -> None:
         """Called by the worker thread."""
@@ -113,6 +130,13 @@ class LiveRun:
         """Return when it is over."""
         async for _ in self.changes():
             pass
+
+
+class Owner(Protocol):
+    """The service that gave the work out."""
+
+    def release(self, work: LiveRun, /) -> None:
+        """A caller waits no longer; what nobody waits for and nobody wanted is stopped."""
 
 
 def finished_run(record: RunRecord) -> LiveRun:

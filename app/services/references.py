@@ -14,10 +14,10 @@ import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from app.services.compute import Compute, guarded, model_facts
-from app.services.errors import InvalidRequest, ModelNeedsDownload, ModelUnavailable, NotComputed
+from app.services.errors import InvalidRequest, ModelNeedsDownload, ModelUnavailable, NotComputed, RunCancelled
 from app.services.identity import private_folder
 from app.services.jobs import JobQueue
 from app.services.live import LiveRun
@@ -34,7 +34,9 @@ from models.tokens import Token
 logger = logging.getLogger("everyhead.references")
 
 FORMAT_VERSION = f"1.{REFERENCE_VERSION}.{CAPTURE_VERSION}"
+STOPPED = "Computing the reference panel was stopped. POST to this address again to compute it."
 Panel = dict[str, Any]
+PanelStatus = Literal["absent", "queued", "running", "done"]
 
 
 class ReferenceWork(LiveRun):
@@ -54,11 +56,21 @@ class ReferenceService:
     def read(self, model_id: str, implementation: str | None = None) -> Panel:
         """The panel. Raises UnknownModel, InvalidRequest, NotComputed."""
         key = self._key(*self._chosen(model_id, implementation))
-        work = self._works.get(key)
-        panel = self._stored(key) or (work.found if work is not None else None)
+        panel = self._found(key)
         if panel is None:
+            work = self._works.get(key)
             raise NotComputed(None if work is None or work.over else work.record.status)
         return panel
+
+    def status(self, model_id: str, implementation: str | None = None) -> PanelStatus:
+        """Whether there is a panel, or work on it. Raises UnknownModel, InvalidRequest."""
+        key = self._key(*self._chosen(model_id, implementation))
+        if self._found(key) is not None:
+            return "done"
+        work = self._works.get(key)
+        if work is None or work.over:
+            return "absent"
+        return "queued" if work.record.status == "queued" else "running"
 
     def submit(self, model_id: str, implementation: str | None = None, *, wanted: bool) -> ReferenceWork:
         """The work on a panel, queued if the panel is not there; a caller who does not want it must `release` it.
@@ -79,9 +91,14 @@ class ReferenceService:
                     _require_usable(entry)
                     self._queue.submit(work)
                     self._works[key] = work
-            work.waiters += 0 if wanted else 1
-            work.wanted = work.wanted or wanted
+            work.join(wanted=wanted)
         return work
+
+    def release(self, work: LiveRun) -> None:
+        """A caller waits no longer; a panel that nobody waits for and nobody wanted is not computed further."""
+        with self._lock:
+            if work.leave():
+                self._stop(work)
 
     def find(self, model_id: str, implementation: str | None = None) -> ReferenceWork:
         """The work that goes on, or was the last. Raises UnknownModel, InvalidRequest, NotComputed."""
@@ -93,21 +110,23 @@ class ReferenceService:
 
     def cancel(self, model_id: str, implementation: str | None = None) -> bool:
         """Stop the work unless somebody else waits for it; False if none goes on. Raises UnknownModel."""
-        work = self._works.get(self._key(*self._chosen(model_id, implementation)))
-        if work is None or work.over:
-            return False
-        work.wanted = False
-        if work.waiters > 0:
-            return False
-        Compute.cancel(work)
-        self._queue.remove(work)
+        key = self._key(*self._chosen(model_id, implementation))
+        with self._lock:
+            work = self._works.get(key)
+            if work is None or work.over or not work.unwant():
+                return False
+            self._stop(work)
         return True
 
     def close(self) -> None:
         """Stop everything unfinished."""
-        for work in [work for work in self._works.values() if not work.over]:
-            Compute.cancel(work)
-            self._queue.remove(work)
+        with self._lock:
+            for work in self._works.values():
+                self._stop(work)
+
+    def _stop(self, work: LiveRun) -> None:
+        Compute.cancel(work, RunCancelled(STOPPED))
+        self._queue.remove(work)
 
     def _chosen(self, model_id: str, implementation: str | None) -> tuple[ModelEntry, str]:
         entry = self._models.entry(model_id)
@@ -119,6 +138,11 @@ class ReferenceService:
     def _key(entry: ModelEntry, implementation: str) -> str:
         parts = [entry.id, entry.revision or "", implementation, FORMAT_VERSION]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+    def _found(self, key: str) -> Panel | None:
+        """The panel on disk, or the one that a disk did not take."""
+        work = self._works.get(key)
+        return self._stored(key) or (work.found if work is not None else None)
 
     def _stored(self, key: str) -> Panel | None:
         try:

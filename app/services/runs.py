@@ -89,7 +89,7 @@ class RunService:
             if (run := self._joined(identity, wanted=wanted)) is None:
                 run = self._new(identity, request, entry)
                 self._queue.submit(run)
-                self._count(run, wanted=wanted)
+                run.join(wanted=wanted)
                 self._remember(run)
         return run
 
@@ -109,10 +109,8 @@ class RunService:
     def release(self, run: LiveRun) -> None:
         """The caller waits no longer; a run for which nobody waits and that nobody wanted is cancelled."""
         with self._lock:
-            run.waiters -= 1
-            drop = run.waiters <= 0 and not run.wanted and not run.over
-        if drop:
-            self._cancel(run)
+            if run.leave():
+                self._cancel(run)
 
     def find(self, identity: str) -> LiveRun:
         """A run in whatever state. Raises RunGone."""
@@ -141,15 +139,12 @@ class RunService:
         """Cancel an unfinished run unless somebody waits; forget any other. Says cancelled, kept or forgotten."""
         with self._lock:
             live = self._live.get(identity)
-            if live is not None and live.over:
-                del self._live[identity]
-            elif live is not None:
-                live.wanted = False
-                if live.waiters > 0:
+            if live is not None and not live.over:
+                if not live.unwant():
                     return "kept"
-        if live is not None and not live.over:
-            self._cancel(live)
-            return "cancelled"
+                self._cancel(live)
+                return "cancelled"
+            self._live.pop(identity, None)
         if not self._store.forget(identity) and live is None:
             raise RunGone
         return "forgotten"
@@ -172,7 +167,7 @@ class RunService:
                     require_same_weights(self._models, record)
                     self._queue.submit(work)
                     self._checks[identity] = work
-            self._count(work, wanted=False)
+            work.join(wanted=False)
         return work
 
     def close(self) -> None:
@@ -233,13 +228,8 @@ class RunService:
         run = self._live.get(identity)
         if run is None or run.over:
             return None
-        self._count(run, wanted=wanted)
+        run.join(wanted=wanted)
         return run
-
-    @staticmethod
-    def _count(run: LiveRun, *, wanted: bool) -> None:
-        run.waiters += 0 if wanted else 1
-        run.wanted = run.wanted or wanted
 
     def _new(self, identity: str, request: RunRequest, entry: ModelEntry) -> LiveRun:
         characters = len(request.text)
@@ -261,7 +251,7 @@ class RunService:
             del self._live[identity]
 
     def _cancel(self, run: LiveRun) -> None:
-        """Stop a run (its state says so at once) or a check (its run stays done)."""
+        """Stop a run (its state says so at once) or a check (its run stays done). Under the lock or at the end."""
         self._compute.cancel(run)
         self._queue.remove(run)
 

@@ -60,7 +60,7 @@ class StageService:
         self._works: OrderedDict[str, StagesWork] = OrderedDict()
 
     def submit(self, identity: str) -> StagesWork:
-        """The comparison for this run, queued if it is not there yet; the caller must `release` it as it would a run.
+        """The comparison for this run, queued if it is not there yet; the caller must `release` it.
 
         Raises:  RunGone and the like, NoCounterpart, WeightsChanged, StagesTooLong, QueueFull
         """
@@ -73,17 +73,25 @@ class StageService:
                 self._queue.submit(work)
                 self._works[identity] = work
             self._works.move_to_end(identity)
-            work.waiters += 1
+            work.join(wanted=False)
             self._forget_old()
         return work
+
+    def release(self, work: LiveRun) -> None:
+        """A caller waits no longer; a comparison that nobody waits for is stopped."""
+        with self._lock:
+            if work.leave():
+                self._stop(work)
 
     def close(self) -> None:
         """Stop every unfinished comparison."""
         with self._lock:
-            unfinished = [work for work in self._works.values() if not work.over]
-        for work in unfinished:
-            Compute.cancel(work)
-            self._queue.remove(work)
+            for work in self._works.values():
+                self._stop(work)
+
+    def _stop(self, work: LiveRun) -> None:
+        Compute.cancel(work)
+        self._queue.remove(work)
 
     def _refuse(self, record: RunRecord) -> None:
         model_id = record.model["id"]

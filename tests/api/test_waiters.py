@@ -1,0 +1,99 @@
+"""Who waits for a piece of work is counted by the service that gave it out, under one lock for joining and stopping."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from app.dependencies import Services
+from app.services.compute import Compute
+from app.services.live import LiveRun
+from app.services.runs import RunRequest
+from tests.api.conftest import MODEL, TEXT, Start, make_app, serving, small_model, until
+
+Join = Callable[[Services], LiveRun]
+
+
+def join_run(services: Services) -> LiveRun:
+    return services.runs.submit(RunRequest(MODEL, TEXT), wanted=False)
+
+
+def join_panel(services: Services) -> LiveRun:
+    return services.references.submit(MODEL, wanted=False)
+
+
+def owner_of(services: Services, join: Join) -> Any:  # noqa: ANN401  either service
+    return services.runs if join is join_run else services.references
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Iterator[tuple[FastAPI, str]]:
+    """An application over a model that takes its time, on a real socket."""
+    app = make_app(tmp_path / "served", small_model(delay_s=0.1))
+    with serving(app) as address:
+        yield app, address
+
+
+def test_a_panel_is_released_without_the_lock_of_the_runs(slow: tuple[FastAPI, str]) -> None:
+    app, address = slow
+    services: Services = app.state.services
+    with ThreadPoolExecutor(1) as pool, ExitStack() as held:
+        asked = pool.submit(lambda: httpx2.post(f"{address}/api/models/{MODEL}/reference", json={}, timeout=1.0))
+        until(lambda: services.references._works)
+        (work,) = services.references._works.values()
+        held.enter_context(services.runs._lock)
+        with pytest.raises(httpx2.TimeoutException):
+            asked.result()
+        until(lambda: work.over, timeout_s=3)
+    assert (work.waiters, work.record.status) == (0, "cancelled")
+
+
+@pytest.mark.parametrize("join", [join_run, join_panel])
+def test_two_that_wait_are_two(start: Start, join: Join) -> None:
+    services: Services = start(small_model(delay_s=0.05)).app.state.services  # type: ignore[attr-defined]
+    first, second = join(services), join(services)
+    assert first is second
+    owner_of(services, join).release(first)
+    assert not second.over
+    owner_of(services, join).release(second)
+    assert second.record.status == "cancelled"
+
+
+@pytest.mark.parametrize("join", [join_run, join_panel])
+def test_nobody_joins_what_is_being_given_up(start: Start, monkeypatch: pytest.MonkeyPatch, join: Join) -> None:
+    """Who comes when the last one has left, but the work is not stopped yet, is given new work."""
+    client: TestClient = start(small_model(delay_s=0.3))
+    services: Services = client.app.state.services  # type: ignore[attr-defined]
+    work, cancel, joined = join(services), Compute.cancel, []
+    late = threading.Thread(target=lambda: joined.append(join(services)))
+
+    def cancel_late(run: LiveRun, *failure: Any) -> None:
+        if run is work and not late.ident:
+            late.start()
+            late.join(0.5)  # with the lock held it gets nowhere
+        cancel(run, *failure)
+
+    monkeypatch.setattr(Compute, "cancel", staticmethod(cancel_late))
+    owner_of(services, join).release(work)
+    late.join(5)
+    assert work.record.status == "cancelled"
+    assert joined[0] is not work
+    assert not joined[0].over
+
+
+def test_a_panel_that_was_stopped_is_told_in_its_own_words(slow: tuple[FastAPI, str]) -> None:
+    services: Services = slow[0].state.services
+    work = services.references.submit(MODEL, wanted=True)
+    assert services.references.cancel(MODEL)
+    assert work.failure is not None
+    assert work.failure.code == "run_cancelled"
+    assert "panel" in work.failure.message
