@@ -1,23 +1,13 @@
 /** The view's state as the address's fragment, and back. Pure: it reads and writes strings only. */
 
+import { readIndex, readSpan, spanText } from './address-fields.js';
+
 const LONGEST_TEXT = 2000;
 /** Colour scales, what a cell shows, and what rows and columns count; the usual one first. */
 export const SCALES = ['sqrt', 'linear', 'log', 'row'];
 export const LENSES = ['raw', 'sink_free', 'value', 'output', 'rollout'];
 export const UNITS = ['token', 'character', 'word', 'sentence'];
 const CUTS = ['cut_head', 'cut_tail'];
-
-const spanText = (range) => (range ? `${range[0]}:${range[1]}` : null);
-
-function readSpan(text) {
-  const match = /^(\d+):(\d+)$/.exec(text ?? '');
-  return match && Number(match[1]) < Number(match[2]) ? [Number(match[1]), Number(match[2])] : null;
-}
-
-function readIndex(text) {
-  if (text === 'mean' || text === 'max') return text;
-  return /^\d+$/.test(text ?? '') ? Number(text) : 0;
-}
 
 const oneOf = (text, choices) => (choices.includes(text) ? text : choices[0]);
 
@@ -68,8 +58,8 @@ export function parseAddress(fragment) {
     truncate: oneOf(fields.get('truncate'), ['error', ...CUTS]),
     view: {
       site: fields.get('site') || null,
-      layer: readIndex(fields.get('layer')),
-      head: readIndex(fields.get('head')),
+      layer: readIndex(fields.get('layer')) ?? 0,
+      head: readIndex(fields.get('head')) ?? 0,
       token: /^\d+$/.test(token ?? '') ? Number(token) : null,
       dir: oneOf(fields.get('dir'), ['row', 'col']),
       rows: readSpan(fields.get('rows')),

@@ -21,6 +21,9 @@ export const has = (key) => key in messages;
 /** A whole number with the language's separators. */
 export const whole = (value) => numbers.format(value);
 
+/** The places of a half-open range, both ends included: 12, 12–15. */
+export const rangeText = ([from, to]) => (to - from === 1 ? whole(from) : `${whole(from)}–${whole(to - 1)}`);
+
 /** A weight to four digits: 0.8858, 3.12e-5, 0, 1. */
 export function weightText(weight) {
   if (weight === 0 || weight === 1) return String(weight);

@@ -4,6 +4,7 @@ import { labelWidth, tickText } from './labels.js';
 import { plotlyScale } from './ramp.js';
 import { placement } from './window.js';
 
+const MARGIN = 90; // px, roughly, that labels take of a figure; only to guess whether all of them fit
 const LABEL_ROOM = 13; // px that one label needs across its line
 
 /** Indices to label: as many as fit without touching. */
@@ -23,8 +24,9 @@ function axis(range, pixels, tokens, ink) {
   };
 }
 
-/** Letters of the longest label down and across, so that the margins fit. On so few pixels labels may carry positions too. */
-export function longestLabels(tokens, rows, cols, pixels) {
+/** Letters of the longest label down and across, so that a figure's margins fit; with its position where not all have room. */
+export function longestLabels(tokens, rows, cols, { width, height }) {
+  const pixels = Math.min(width, height) - MARGIN;
   const longest = (range, list) => {
     const skips = (range[1] - range[0]) * LABEL_ROOM > pixels;
     const label = list.slice(...range).reduce((most, token) => Math.max(most, labelWidth(token)), 2);

@@ -1,18 +1,7 @@
 /** The comparison's state as the address's fragment, and back. Pure: it reads and writes strings only. */
 
+import { readIndex, readSpan, spanText } from '../address-fields.js';
 import { SIDES } from './state.js';
-
-const spanText = (range) => (range ? range.join(':') : null);
-
-function readSpan(text) {
-  const match = /^(\d+):(\d+)$/.exec(text ?? '');
-  return match && Number(match[1]) < Number(match[2]) ? [Number(match[1]), Number(match[2])] : null;
-}
-
-function readIndex(text) {
-  if (text === 'mean' || text === 'max') return text;
-  return /^\d+$/.test(text ?? '') ? Number(text) : null;
-}
 
 /** `#a=…&b=…&layer_a=…`; what is not known is left out. `ids` are {a, b}; `view` as in the page's state. */
 export function formatCompare(ids, view) {

@@ -2,8 +2,9 @@
 
 import * as api from '../api.js';
 import { fromAnswer, MAX_CELLS } from '../window.js';
+import { WHOLE } from '../zoom.js';
 import { tokensOf } from './link.js';
-import { foundKey, headOf, isReady, mapKey, NO_FOUND, NO_MAP, SIDES, siteOf, WHOLE } from './state.js';
+import { foundKey, headOf, isReady, mapKey, NO_FOUND, NO_MAP, SIDES, siteOf } from './state.js';
 
 /** The tokens that a side shows: the whole, or what the shared range covers; null while the shared axes are not known. */
 export function shownTokens(state, side) {

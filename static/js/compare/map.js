@@ -10,22 +10,13 @@ import { readInk } from '../ink.js';
 import { layoutOf, longestLabels, traceOf } from '../map-figure.js';
 import { placeMap, rectOf } from '../map-geometry.js';
 import { draw } from '../plotly.js';
+import { setBox } from '../views/box.js';
 import { listenToPointer } from '../views/map-pointer.js';
 import { fromAnswer } from '../window.js';
 import { shownTokens } from './data.js';
 import { sharedTokens } from './link.js';
 import { signedScale } from './scale.js';
 import { answerOf, axesOf, foundKey, isReady, mapKey, siteOf } from './state.js';
-
-const MARGIN = 90; // px, roughly, that labels take
-
-function setBox(node, box) {
-  node.hidden = !box;
-  if (!box) return;
-  node.style.transform = `translate(${box.x}px, ${box.y}px)`;
-  node.style.width = `${box.width}px`;
-  node.style.height = `${box.height}px`;
-}
 
 const seen = new WeakMap(); // an answer's window and tokens, made once
 
@@ -127,7 +118,7 @@ export function mountMap(root, store, name) {
     }
     if (size.width < 60 || size.height < 60) return;
     const { window, tokens, rows, cols } = picture;
-    place = placeMap(size, rows, cols, longestLabels(tokens, rows, cols, Math.min(size.width, size.height) - MARGIN));
+    place = placeMap(size, rows, cols, longestLabels(tokens, rows, cols, size));
     fill(stateBox);
     plot.hidden = false;
     const masked = window.z.some((row) => row.includes(null));

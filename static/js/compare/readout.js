@@ -2,15 +2,14 @@
 
 import { byTouch, el, fill, ref } from '../dom.js';
 import { errorText } from '../errors.js';
-import { t, weightText, whole } from '../i18n.js';
+import { rangeText, t, weightText, whole } from '../i18n.js';
+import { mountZoomButtons } from '../views/head-choice.js';
 import { mountSegments } from '../views/segments.js';
 import { sentence } from '../views/readout.js';
 import { sharedTokens } from './link.js';
 import { pictureOf } from './map.js';
 import { tokenNode } from './sides.js';
 import { answerOf, axesOf, isReady, isSameHead, SIDES } from './state.js';
-
-const STEP = 0.5; // of the range, per press of + or −
 
 /** A difference with its sign, as long as the weights beside it. */
 export function signedText(value) {
@@ -20,11 +19,9 @@ export function signedText(value) {
   return `${value > 0 ? '+' : '−'}${text}`;
 }
 
-const span = ([from, to]) => (to - from === 1 ? whole(from) : `${whole(from)}–${whole(to - 1)}`);
-
 /** Where a shared segment stands: one position where it is the same in both runs, else A's and B's. */
 export function positionText(segment) {
-  const positions = SIDES.map((side) => span(segment[side]));
+  const positions = SIDES.map((side) => rangeText(segment[side]));
   return positions[0] === positions[1] ? positions[0] : positions.join(' / ');
 }
 
@@ -103,15 +100,8 @@ export function mountReadout(root, store) {
   store.subscribe(['cursor', 'found', 'sides', 'view', 'maps'], (state) => fill(readout, words(state)));
   readout.addEventListener('click', ({ target }) => target.closest('[data-retry]') && store.emit('retry-cursor'));
   mountSegments(ref(root, 'scale'), store, (state) => state.view.scale, (scale) => store.emit('scale', { scale }));
-  ref(root, 'zoom-in').addEventListener('click', () => store.emit('zoom-by', { factor: STEP }));
-  ref(root, 'zoom-out').addEventListener('click', () => store.emit('zoom-by', { factor: 1 / STEP }));
-  ref(root, 'zoom-all').addEventListener('click', () => store.emit('zoom-out'));
-  store.subscribe(['view', 'found'], (state) => {
-    const all = state.view.rows === null && state.view.cols === null;
-    ref(root, 'zoom-out').disabled = all;
-    ref(root, 'zoom-all').disabled = all;
-    ref(root, 'zoom-in').disabled = !answerOf(state)?.aligned;
-  });
+  const showZoom = mountZoomButtons(root, store);
+  store.subscribe(['view', 'found'], (state) => showZoom(state.view, Boolean(answerOf(state)?.aligned)));
   store.subscribe(['maps', 'found', 'sides', 'view'], (state) => {
     ref(root, 'pooling').textContent = isReady(state) ? poolingText(state) : '';
     ref(root, 'aligned').textContent = isReady(state) ? alignedText(state) : '';

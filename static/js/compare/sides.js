@@ -1,10 +1,12 @@
 /** The two sides' choices: run, site, layer and head, with the beginning of the text. Listens to sides, view, recent; emits choose, head, retry, copy-link. */
 
+import { readIndex } from '../address-fields.js';
 import { el, fill, ref, tokenLabel } from '../dom.js';
 import { errorText } from '../errors.js';
 import { t, whole } from '../i18n.js';
 import { labelParts } from '../labels.js';
 import { entryOf } from '../recent.js';
+import { indexOptions } from '../views/head-choice.js';
 import { siteName } from '../views/sites.js';
 import { runOf, siteOf } from './state.js';
 
@@ -12,12 +14,6 @@ const EXCERPT = 24; // tokens of the text that are shown
 
 const time = (text) => new Intl.DateTimeFormat(document.documentElement.lang, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit' }).format(new Date(text));
 const entryText = ({ model, tokens, time: at }) => t('compare.entry', { model, tokens: whole(tokens), time: time(at) });
-const readIndex = (text) => (/^\d+$/.test(text) ? Number(text) : text);
-
-function indexOptions(count) {
-  const numbers = Array.from({ length: count }, (_, index) => el('option', { value: index }, String(index)));
-  return [...numbers, ...['mean', 'max'].map((value) => el('option', { value }, t(`head.all_${value}`)))];
-}
 
 /** The list to choose from: recent runs, and the shown one where it is not among them. */
 function runOptions(state, side) {

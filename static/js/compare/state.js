@@ -1,12 +1,12 @@
 /** What the comparison page knows, and questions about it that several modules ask. Pure. */
 
 import { sidesOf } from '../select.js';
+import { WHOLE } from '../zoom.js';
 
 export const SIDES = ['a', 'b'];
 export const NO_SIDE = Object.freeze({ phase: 'empty', id: null, summary: null, progress: null, error: null });
 export const NO_FOUND = Object.freeze({ status: 'none', key: null, axes: null, answer: null, error: null });
 export const NO_MAP = Object.freeze({ status: 'none', key: null, window: null, error: null });
-export const WHOLE = Object.freeze({ rows: null, cols: null });
 const FIRST_HEAD = Object.freeze({ site: null, layer: 0, head: 0 });
 
 /** What is known when the page opens. `view.rows` and `view.cols` are ranges of shared segments; null is all of them. */

@@ -1,26 +1,12 @@
 /** Changes of the view that need no server: heads, colour scale, linked zoom; and the address. Answers head, scale, zoom…, copy-link. */
 
 import { copyLink } from '../controllers/copy.js';
+import { scaled, squared, WHOLE } from '../zoom.js';
 import { formatCompare } from './address.js';
 import { segmentsOf } from './link.js';
-import { SIDES, WHOLE } from './state.js';
+import { SIDES } from './state.js';
 
-const SMALLEST = 4; // segments across at the closest zoom
-
-function around(centre, size, length) {
-  const width = Math.min(length, Math.max(SMALLEST, Math.round(size)));
-  const start = Math.min(length - width, Math.max(0, Math.round(centre - width / 2)));
-  return [start, start + width];
-}
-
-/** Both ranges of equal size round their middles; null where they hold everything. */
-function squared(answer, rows, cols) {
-  const size = Math.max(rows[1] - rows[0], cols[1] - cols[0]);
-  const lengths = [answer.axis_rows.length, answer.axis_cols.length];
-  const [down, across] = [rows, cols].map((range, at) => around((range[0] + range[1]) / 2, size, lengths[at]));
-  const all = down[1] - down[0] === lengths[0] && across[1] - across[0] === lengths[1];
-  return all ? WHOLE : { rows: down, cols: across };
-}
+const lengthsOf = (answer) => ({ rows: answer.axis_rows.length, cols: answer.axis_cols.length });
 
 /** Connects the intentions; `begin` reads the address anew. */
 export function controlView(store, begin) {
@@ -35,18 +21,17 @@ export function controlView(store, begin) {
   store.on('scale', ({ scale }) => view({ scale }));
   store.on('zoom', ({ map, rows, cols }) => {
     const answer = axes();
-    if (answer) view(squared(answer, segmentsOf(answer.axis_rows, map, rows), segmentsOf(answer.axis_cols, map, cols)));
+    if (answer) view(squared(lengthsOf(answer), segmentsOf(answer.axis_rows, map, rows), segmentsOf(answer.axis_cols, map, cols)));
   });
   store.on('zoom-by', ({ factor, map, row, col }) => {
     const answer = axes();
     if (!answer) return;
-    const scaled = (axis, range, place) => {
-      const [from, to] = range ?? [0, axis.length];
-      const fixed = place === undefined ? (from + to) / 2 : segmentsOf(axis, map, [place, place + 1])[0] + 0.5;
-      return [fixed - (fixed - from) * factor, fixed + (to - fixed) * factor];
+    const again = (axis, range, place) => {
+      const fixed = place === undefined ? undefined : segmentsOf(axis, map, [place, place + 1])[0] + 0.5;
+      return scaled(range ?? [0, axis.length], factor, fixed);
     };
     const { rows, cols } = store.state.view;
-    view(squared(answer, scaled(answer.axis_rows, rows, row), scaled(answer.axis_cols, cols, col)));
+    view(squared(lengthsOf(answer), again(answer.axis_rows, rows, row), again(answer.axis_cols, cols, col)));
   });
   store.on('zoom-out', () => view(WHOLE));
 

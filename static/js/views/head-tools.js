@@ -3,21 +3,13 @@
  * Listens to run, view, preview, map; emits head, site, pool, zoom-by, zoom-out.
  */
 
+import { readIndex } from '../address-fields.js';
 import { el, fill, ref } from '../dom.js';
 import { t } from '../i18n.js';
 import { finished, shownHead, siteOf } from '../select.js';
+import { indexOptions, mountZoomButtons } from './head-choice.js';
 import { mountSegments } from './segments.js';
 import { siteName } from './sites.js';
-
-const STEP = 0.5; // of the range, per press of + or −
-
-function options(count) {
-  const numbers = Array.from({ length: count }, (_, index) => el('option', { value: index }, String(index)));
-  const all = ['mean', 'max'].map((value) => el('option', { value }, t(`head.all_${value}`)));
-  return [...numbers, ...all];
-}
-
-const readIndex = (text) => (/^\d+$/.test(text) ? Number(text) : text);
 
 /** Says how many weights, or units, a cell of the heat map stands for. */
 export function poolingText(window, { lens, unit }) {
@@ -36,9 +28,7 @@ export function mountHeadTools(root, store) {
   head.addEventListener('change', () => store.emit('head', { head: readIndex(head.value) }));
   site.addEventListener('change', () => store.emit('site', { site: site.value }));
   mountSegments(ref(root, 'pool'), store, (state) => state.view.pool, (pool) => store.emit('pool', { pool }));
-  ref(root, 'zoom-in').addEventListener('click', () => store.emit('zoom-by', { factor: STEP }));
-  ref(root, 'zoom-out').addEventListener('click', () => store.emit('zoom-by', { factor: 1 / STEP }));
-  ref(root, 'zoom-all').addEventListener('click', () => store.emit('zoom-out'));
+  const showZoom = mountZoomButtons(root, store);
 
   let built = null;
   store.subscribe(['run', 'view', 'preview'], (state) => {
@@ -48,8 +38,8 @@ export function mountHeadTools(root, store) {
     const key = `${summary.id}|${shown.site}`;
     if (key !== built) {
       built = key;
-      fill(layer, options(shown.n_layers));
-      fill(head, options(shown.n_heads));
+      fill(layer, indexOptions(shown.n_layers));
+      fill(head, indexOptions(shown.n_heads));
       fill(site, summary.sites.map(({ site: name }) => el('option', { value: name }, siteName(name))));
       ref(root, 'site-label').hidden = summary.sites.length < 2;
     }
@@ -59,9 +49,7 @@ export function mountHeadTools(root, store) {
     site.value = shown.site;
     head.disabled = state.view.lens === 'rollout'; // a mean over the heads, whichever is chosen
     ref(root, 'head-top').classList.toggle('is-preview', state.preview !== null);
-    const whole = state.view.rows === null && state.view.cols === null;
-    ref(root, 'zoom-out').disabled = whole;
-    ref(root, 'zoom-all').disabled = whole;
+    showZoom(state.view);
   });
   store.subscribe(['map', 'run', 'view'], (state) => {
     const { window } = state.map;

@@ -12,19 +12,11 @@ import { hidesCells } from '../masks.js';
 import { draw, loadPlotly } from '../plotly.js';
 import { finished, isCross, mapAxes, mapKey, maskOf, placeOf, shownHead, shownRange, siteOf } from '../select.js';
 import { cellAt } from '../window.js';
+import { setBox } from './box.js';
 import { listenToPointer } from './map-pointer.js';
 
 const WIDE = matchMedia('(min-width: 1100px)');
 const CALM = matchMedia('(prefers-reduced-motion: reduce)');
-const MARGIN = 90; // px, roughly, that labels take of the figure; only to guess whether all of them fit
-
-function setBox(node, box) {
-  node.hidden = !box;
-  if (!box) return;
-  node.style.transform = `translate(${box.x}px, ${box.y}px)`;
-  node.style.width = `${box.width}px`;
-  node.style.height = `${box.height}px`;
-}
 
 /** Where the head lies under the overview, a choice up there scrolls down to it. */
 function bringIntoView(section) {
@@ -59,7 +51,7 @@ export function mountMap(root, store) {
     const { rows, cols } = shownRange(state);
     const tokens = mapAxes(state);
     const names = isCross(state) ? { query: t('figure.target'), key: t('figure.source') } : { query: t('figure.query'), key: t('figure.key') };
-    place = placeMap(size, rows, cols, longestLabels(tokens, rows, cols, Math.min(size.width, size.height) - MARGIN));
+    place = placeMap(size, rows, cols, longestLabels(tokens, rows, cols, size));
     const ink = readInk();
     plot.hidden = false;
     setBox(hatch, (state.view.lens === 'sink_free' || hidesCells(maskOf(siteOf(state), shownHead(state).layer))) ? { x: place.left, y: place.top, width: place.width, height: place.height } : null);

@@ -13,6 +13,7 @@ import { layoutRanked, rankedAt, rankedBox } from '../overview-rank.js';
 import { finished, siteOf } from '../select.js';
 import { figureText } from '../table-columns.js';
 import { thumbnails } from '../thumbnails.js';
+import { setBox } from './box.js';
 import { arrange, rankedRoom } from './overview-room.js';
 
 const SIZES = 3; // of thumbnails that are kept: by layer, by score, and one from before the window changed
@@ -25,15 +26,6 @@ function reachOf(list, layers) {
     return known.length ? { mean: average('mean'), uniform: average('uniform') } : { mean: null, uniform: null };
   });
   return reach.some(({ mean }) => mean !== null) ? reach : null;
-}
-
-function showBox(node, box) {
-  node.hidden = !box;
-  if (!box) return;
-  const { x, y, width, height } = box;
-  node.style.transform = `translate(${x}px, ${y}px)`;
-  node.style.width = `${width}px`;
-  node.style.height = `${height}px`;
 }
 
 function reachText(layer, { mean, uniform }) {
@@ -111,8 +103,8 @@ export function mountOverview(root, store) {
   function mark({ view, preview }) {
     if (!layout) return;
     const box = (head) => head && (layout.order ? rankedBox(layout, head) : boxOf(layout, head));
-    showBox(ref(root, 'chosen'), box(view));
-    showBox(ref(root, 'previewed'), box(preview));
+    setBox(ref(root, 'chosen'), box(view));
+    setBox(ref(root, 'previewed'), box(preview));
     if (layout.order && preview && !heads.matches(':hover')) ref(root, 'previewed').scrollIntoView({ block: 'nearest' });
   }
 
