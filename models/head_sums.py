@@ -44,7 +44,7 @@ def layer_figures(
     Shapes:  entropy (nats), first (n_heads, query_len), near (offsets, n_heads, query_len) as near_keys gives it
              -> float64: removed (versions, n_heads); scores (versions, SCORES, 3, n_heads), entropy (versions, 3,
              n_heads), concentration (versions, 4, n_heads), and where there are distances float32 by_distance
-             (versions, n_heads, query_len) and row_share (versions, query_len), float64 uniform_distance (versions,
+             (versions, n_heads, query_len), float64 row_share (versions, query_len), uniform_distance (versions,
              n_heads)
     Values:  removed: mean mass that the version leaves out, in "all" what the heads' own sinks take; scores: score,
              chance, rows; entropy: mean, mean of entropy / ln(visible keys), rows; concentration: share of the
@@ -62,7 +62,7 @@ def layer_figures(
     if targets.same_sequence:
         figures["by_distance"] = [of.by_distance().float() for of in versions]
         figures["uniform_distance"] = [of.uniform_distance() for of in versions]
-        figures["row_share"] = [of.row_share().float() for of in versions]
+        figures["row_share"] = [of.row_share() for of in versions]
     return {name: torch.stack(values) for name, values in figures.items()}
 
 
@@ -71,7 +71,7 @@ def figures_size(n_heads: int, query_len: int, *, same_sequence: bool) -> int:
     in_float64 = n_heads * (
         3 * len(SCORES) + 3 + 4 + 1 + 1
     )  # scores, entropy, concentration, removed, uniform distance
-    return len(VERSIONS) * (2 * in_float64 + ((n_heads + 1) * query_len if same_sequence else 0))
+    return len(VERSIONS) * (2 * in_float64 + ((n_heads + 2) * query_len if same_sequence else 0))
 
 
 class _Version:

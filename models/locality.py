@@ -67,7 +67,7 @@ class _Expected:
         # (query_len): see uniform_by_distance
         known = self._known.get((id(mask), without_first))
         if known is None or not torch.equal(known[0], rows):
-            known = (rows, uniform_by_distance(mask, rows.double(), without_first=without_first))
+            known = (rows, uniform_by_distance(mask, rows, without_first=without_first))
             self._known[id(mask), without_first] = known
         return known[1]
 

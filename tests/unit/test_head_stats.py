@@ -77,7 +77,7 @@ def test_every_figure_is_that_of_all_weights_at_once(name: str, special: bool) -
 def test_in_float64_nothing_is_lost() -> None:
     for special in (True, False):
         found, dense = layer(MASKS["causal"], facts(N, special=special), dtype=torch.float64)
-        assert_same(found, dense, 1e-7)  # by_distance and row_share are kept in float32
+        assert_same(found, dense, 1e-7)  # by_distance is kept in float32
 
 
 @pytest.mark.parametrize("repeats", [1, 2, 500])
