@@ -12,7 +12,7 @@ import { runOf, siteOf } from './state.js';
 
 const EXCERPT = 24; // tokens of the text that are shown
 
-const time = (text) => new Intl.DateTimeFormat(document.documentElement.lang, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit' }).format(new Date(text));
+const time = (text) => new Intl.DateTimeFormat(document.documentElement.lang, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }).format(new Date(text));
 const entryText = ({ model, tokens, time: at }) => t('compare.entry', { model, tokens: whole(tokens), time: time(at) });
 
 /** The list to choose from: recent runs, and the shown one where it is not among them. */

@@ -1,6 +1,7 @@
 /** The largest changes, each leading to its place, and the figures of both heads. Listens to found, heads, view, sides; emits show-change, retry-heads. */
 
 import { el, fill, ref } from '../dom.js';
+import { errorText } from '../errors.js';
 import { figureOf, FINDER, MEASURES, missingAt, roleOf, SHARES } from '../finder.js';
 import { t, weightText } from '../i18n.js';
 import { figureText } from '../table-columns.js';
@@ -25,11 +26,12 @@ function mountChanges(root, store) {
   const body = ref(root, 'changes');
   let shown = null;
   store.subscribe(['found', 'view', 'sides'], (state) => {
-    const answer = state.found.status === 'ready' ? answerOf(state) : null;
-    if (answer === shown) return;
-    shown = answer;
+    const { status, error } = state.found;
+    const answer = status === 'ready' ? answerOf(state) : null;
+    if (shown === (answer ?? status)) return;
+    shown = answer ?? status;
     if (!answer?.largest.length) {
-      fill(body, el('p', { class: 'fine' }, answer ? t(answer.aligned ? 'compare.no_change' : `compare.apart.${answer.reason}`) : ''));
+      fill(body, el('p', { class: 'fine' }, answer ? t(answer.aligned ? 'compare.no_change' : `compare.apart.${answer.reason}`) : error ? errorText(error) : ''));
       return;
     }
     const axes = axesOf(state, 'a');
