@@ -60,7 +60,7 @@ function figureCell(name, figure, reason) {
 function roleCell(entry) {
   if (!entry) return missing(t('compare.figures_single'));
   const { name, sinks } = roleOf(entry, FINDER.threshold);
-  const beside = sinks.length && name !== 'sink' ? ` · ${t('role.sinks')}` : '';
+  const beside = sinks.length && name !== null && name !== 'sink' ? ` · ${t('role.sinks')}` : '';
   return el('td', { class: 'number role' }, `${roleName(name)}${beside}`);
 }
 
