@@ -30,6 +30,7 @@ from app.routes import (
     weights,
 )
 from app.services.catalogue import Catalogue
+from app.services.compute import Compute
 from app.services.jobs import JobQueue
 from app.services.lenses import LensService
 from app.services.ports import Models
@@ -57,6 +58,7 @@ def create_app(settings: Settings | None = None, *, catalogue: Models | None = N
         if settings.torch_threads:
             torch.set_num_threads(settings.torch_threads)
         services.runs.start()
+        services.references.start()
         services.models.prepare(_first_model(services.models, settings.default_model))
         yield
         services.stages.close()
@@ -110,8 +112,9 @@ def _services(settings: Settings, catalogue: Models | None) -> Services:
         read_capture=Capture.from_tensors,
     )
     queue = JobQueue(settings.queue_limit, time.perf_counter, store.wait_for_room)
-    service = RunService(catalogue, store, queue, settings.data_dir)
+    compute = Compute(catalogue, settings.store_bytes)
+    service = RunService(catalogue, compute, store, queue, settings.data_dir)
     threads = ThreadPoolExecutor(WAITING_THREADS, thread_name_prefix="waiting")
     stages_of = StageService(catalogue, queue, service.read)
-    references_of = ReferenceService(catalogue, queue, settings.data_dir / "references")
+    references_of = ReferenceService(catalogue, compute, queue, settings.data_dir / "references")
     return Services(settings, catalogue, service, stages_of, LensService(), SimilarityService(), references_of, threads)

@@ -89,13 +89,20 @@ class Compute:
     ) -> tuple[list[Token], int]:
         """All tokens of a text or pair, and the model's limit. Raises Cancelled, InvalidRequest."""
         model = self._models.load(model_id, lambda _: None, stopped)
-        return self._cut(model, texts, add_special_tokens=add_special_tokens), model.description.max_tokens
+        return self.tokens_of(model, texts, add_special_tokens=add_special_tokens), model.description.max_tokens
 
     def tokenize_target(self, model_id: str, text: str, *, stopped: ShouldStop) -> list[Token]:
         """What a decoder reads for a target text. Raises Cancelled."""
         model = self._models.load(model_id, lambda _: None, stopped)
         with self._tokenizing:
             return model.tokenize_target(text)
+
+    def tokens_of(self, model: AttentionModel, texts: Texts, *, add_special_tokens: bool = True) -> list[Token]:
+        """All tokens of a text or pair on a loaded model. Raises InvalidRequest."""
+        if texts.pair is not None and not model.description.takes_pair:  # the catalogue may not have known
+            raise InvalidRequest({"text_pair": NO_PAIR})
+        with self._tokenizing:
+            return model.tokenize(texts.source, text_pair=texts.pair, add_special_tokens=add_special_tokens)
 
     def run(self, run: LiveRun, put: Put) -> None:
         """One run, from queued to done, failed or cancelled."""
@@ -113,14 +120,8 @@ class Compute:
             record = replace(record, status="cancelled")
         run.finish(record, failure=failure or RunCancelled())
 
-    def _cut(self, model: AttentionModel, texts: Texts, *, add_special_tokens: bool) -> list[Token]:
-        if texts.pair is not None and not model.description.takes_pair:  # the catalogue may not have known
-            raise InvalidRequest({"text_pair": NO_PAIR})
-        with self._tokenizing:
-            return model.tokenize(texts.source, text_pair=texts.pair, add_special_tokens=add_special_tokens)
-
     def _fit(self, model: AttentionModel, texts: Texts, options: Options) -> Fitted:
-        tokens = self._cut(model, texts, add_special_tokens=options.add_special_tokens)
+        tokens = self.tokens_of(model, texts, add_special_tokens=options.add_special_tokens)
         limit = model.description.max_tokens
         kept, facts = cut_tokens(tokens, len(texts.source), limit, options.truncate, pair=options.pair)
         target: list[Token] = []

@@ -205,11 +205,10 @@ class WeightsChanged(DomainError):
 
     code = "weights_changed"
 
-    def __init__(self, model_id: str) -> None:
-        super().__init__(
-            "The model's weights have changed since this run. POST the same text to /api/runs to compute it again.",
-            model=model_id,
-        )
+    RUN = "The model's weights have changed since this run. POST the same text to /api/runs to compute it again."
+
+    def __init__(self, model_id: str, message: str = RUN) -> None:
+        super().__init__(message, model=model_id)
 
 
 class StagesTooLong(DomainError):

@@ -1,15 +1,13 @@
 """The reference panel of a model: its heads' figures averaged over built-in texts, computed once and kept.
 
-One job in the line of all model work runs every text; what it finds is a JSON file in the data folder, written whole or
-not at all, named by model, revision, implementation and format. It knows nothing of HTTP.
+One job in the line of all model work runs every text; what it finds is a file in the data folder, named by model,
+revision, implementation and format. A panel that the disk did not take stays in memory. It knows nothing of HTTP.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import logging
-import secrets
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,41 +15,52 @@ from pathlib import Path
 from typing import Any, Literal
 
 from app.services.compute import Compute, guarded, model_facts
-from app.services.errors import InvalidRequest, ModelNeedsDownload, ModelUnavailable, NotComputed, RunCancelled
-from app.services.identity import private_folder
+from app.services.errors import (
+    InvalidRequest,
+    ModelNeedsDownload,
+    ModelUnavailable,
+    NotComputed,
+    RunCancelled,
+    WeightsChanged,
+)
 from app.services.jobs import JobQueue
 from app.services.live import LiveRun
+from app.services.panel_files import Panel, PanelFiles
 from app.services.ports import ModelEntry, Models
-from app.services.records import Options, Progress, RunRecord, TextFacts
+from app.services.records import Options, Progress, RunRecord, TextFacts, Texts
 from models.capture import VERSION as CAPTURE_VERSION
 from models.protocol import AttentionModel, CaptureReader
-from models.reference import NAMES, Reference, references_for
+from models.reference import NAMES, Reference, Tokenize, references_for
 from models.reference import VERSION as REFERENCE_VERSION
 from models.reference.averages import average_heads
 from models.token_facts import facts_of
 from models.tokens import Token
 
-logger = logging.getLogger("everyhead.references")
-
 FORMAT_VERSION = f"1.{REFERENCE_VERSION}.{CAPTURE_VERSION}"
 STOPPED = "Computing the reference panel was stopped. POST to this address again to compute it."
-Panel = dict[str, Any]
+CHANGED = "The model's weights changed while the panel waited. POST to this address again to compute it on these."
 PanelStatus = Literal["absent", "queued", "running", "done"]
 
 
 class ReferenceWork(LiveRun):
-    """One panel that is being computed, and the panel once it is over."""
+    """One panel that is being computed, and the panel once it is over and came to something."""
 
     found: Panel | None = None
+    stored = False  # the disk has it too
 
 
 class ReferenceService:
     """Ask for a panel, read it, stop it. Every method may be called from any thread."""
 
-    def __init__(self, models: Models, queue: JobQueue, folder: Path) -> None:
-        self._models, self._queue, self._folder = models, queue, folder
+    def __init__(self, models: Models, compute: Compute, queue: JobQueue, folder: Path) -> None:
+        self._models, self._compute, self._queue = models, compute, queue
+        self._files = PanelFiles(folder, FORMAT_VERSION)
         self._lock = threading.Lock()
-        self._works: dict[str, ReferenceWork] = {}
+        self._works: dict[str, ReferenceWork] = {}  # unfinished, failed, stopped, or not taken by the disk
+
+    def start(self) -> None:
+        """Clean up what earlier processes left. Nothing touches the disk before."""
+        self._files.start()
 
     def read(self, model_id: str, implementation: str | None = None) -> Panel:
         """The panel. Raises UnknownModel, InvalidRequest, NotComputed."""
@@ -81,10 +90,10 @@ class ReferenceService:
         key = self._key(entry, chosen)
         with self._lock:
             work = self._works.get(key)
-            if work is None or work.over:
+            if work is None or (work.over and work.found is None):
                 record = _record(key, entry, chosen)
                 work = ReferenceWork(record, self._do)
-                panel = self._stored(key)
+                panel = self._files.read(key)
                 if panel is not None:
                     work.record, work.found, work.over = _done(record), panel, True
                 else:
@@ -142,28 +151,22 @@ class ReferenceService:
     def _found(self, key: str) -> Panel | None:
         """The panel on disk, or the one that a disk did not take."""
         work = self._works.get(key)
-        return self._stored(key) or (work.found if work is not None else None)
-
-    def _stored(self, key: str) -> Panel | None:
-        try:
-            panel: Panel = json.loads((self._folder / f"{key}.json").read_bytes())
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError) as error:
-            logger.warning("a reference panel cannot be read back (%s); treated as gone", type(error).__name__)
-            return None
-        return panel
+        return self._files.read(key) or (work.found if work is not None else None)
 
     def _do(self, work: LiveRun) -> None:
         """In the worker thread."""
-        guarded(work, lambda: self._compute(work))
-
-    def _compute(self, work: LiveRun) -> None:
         assert isinstance(work, ReferenceWork)
+        guarded(work, lambda: self._make(work))
+        with self._lock:
+            if work.stored and self._works.get(work.record.id) is work:
+                del self._works[work.record.id]
+
+    def _make(self, work: ReferenceWork) -> None:
         about = work.record.model
         work.change(status="running", progress=Progress("preparing"))
         model = self._models.load(about["id"], lambda _: None, work.stopped, about["implementation"])
-        references = list(references_for(model.tokenize, model.description.max_tokens))
+        about = self._of_loaded(work, model)
+        references = list(references_for(self._tokenizer(model), model.description.max_tokens))
         by_text = {one.name: _heads(_run(model, one, at, work)) for at, one in enumerate(references)}
         panel = {
             "model": about["id"],
@@ -172,18 +175,28 @@ class ReferenceService:
             "texts": [{"name": one.name, "tokens": len(one.tokens)} for one in references],
             "heads": average_heads(by_text),
         }
-        work.found = panel
-        work.finish(_done(work.record), before=lambda: self._write(work.record.id, panel))
+        work.finish(_done(work.record), before=lambda: self._keep(work, panel))
 
-    def _write(self, key: str, panel: Panel) -> None:
-        """Whole or not at all; a disk that takes nothing leaves the panel in memory until the next start."""
-        partial = private_folder(self._folder) / f".partial-{secrets.token_hex(8)}"
-        try:
-            partial.write_bytes(json.dumps(panel).encode())
-            partial.replace(self._folder / f"{key}.json")
-        except OSError as error:
-            logger.warning("a reference panel could not be written (%s)", type(error).__name__)
-            partial.unlink(missing_ok=True)
+    def _of_loaded(self, work: ReferenceWork, model: AttentionModel) -> dict[str, Any]:
+        """What is known of the weights that were loaded: the work waited for them. Raises WeightsChanged."""
+        about = work.record.model
+        entry = self._models.entry(about["id"])
+        if about["revision"] is None and entry.revision is not None:  # asked for while they were being downloaded
+            key, before = self._key(entry, about["implementation"]), work.record.id
+            about = {**about, "revision": entry.revision}
+            with self._lock:
+                if self._works.get(before) is work:
+                    self._works.setdefault(key, self._works.pop(before))
+                work.change(record=replace(work.record, id=key, model=about))
+        if about["revision"] not in (None, model.description.revision):
+            raise WeightsChanged(entry.id, CHANGED)
+        return about
+
+    def _tokenizer(self, model: AttentionModel) -> Tokenize:
+        return lambda text: self._compute.tokens_of(model, Texts(text))
+
+    def _keep(self, work: ReferenceWork, panel: Panel) -> None:
+        work.found, work.stored = panel, self._files.write(work.record.id, panel)
 
 
 def _run(model: AttentionModel, reference: Reference, at: int, work: LiveRun) -> CaptureReader:

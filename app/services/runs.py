@@ -59,10 +59,10 @@ class RunRequest:
 class RunService:
     """Submit a run, follow it, read it, forget it. Every method may be called from any thread."""
 
-    def __init__(self, models: Models, store: RunStore, queue: JobQueue, data_dir: Path) -> None:
-        self._models, self._store, self._queue, self._data_dir = models, store, queue, data_dir
+    def __init__(self, models: Models, compute: Compute, store: RunStore, queue: JobQueue, data_dir: Path) -> None:
+        self._models, self._compute, self._store, self._queue = models, compute, store, queue
+        self._data_dir = data_dir
         self._key = b""
-        self._compute = Compute(models, store.limit_bytes)
         self._lock = threading.Lock()
         self._live: OrderedDict[str, LiveRun] = OrderedDict()  # unfinished, failed, cancelled
         self._checks: dict[str, LiveRun] = {}

@@ -55,7 +55,7 @@ class RunStore:
         """Remove what an earlier process left half-written, count what is there, and start writing."""
         private_folder(self._folder)
         for leftover in self._folder.glob(f"{PARTIAL}*"):
-            if not _being_written(leftover):
+            if not being_written(leftover):
                 shutil.rmtree(leftover, ignore_errors=True)
         folders = [path for path in self._folder.iterdir() if is_run_id(path.name) and (path / SUMMARY).is_file()]
         for path in sorted(folders, key=lambda path: path.stat().st_mtime):
@@ -258,7 +258,7 @@ class RunStore:
         return True
 
 
-def _being_written(partial: Path) -> bool:
+def being_written(partial: Path) -> bool:
     """Whether another process that lives is at it (a second server on the same folder); its number ends the name."""
     number = partial.name.rpartition("-")[2]
     if not number.isdecimal() or int(number) == os.getpid():

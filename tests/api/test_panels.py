@@ -1,0 +1,140 @@
+"""How a panel is made and kept: on the right weights, one tokenizer at a time, whatever the disk does."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.dependencies import Services
+from models.reference import NAMES
+from models.tokens import Token
+from tests.api.conftest import MODEL, Start, small_model, until
+
+PATH = f"/api/models/{MODEL}/reference"
+
+
+def services_of(client: TestClient) -> Services:
+    services: Services = client.app.state.services  # type: ignore[attr-defined]
+    return services
+
+
+def test_what_the_disk_refuses_is_kept_in_memory(start: Start, tmp_path: Path) -> None:
+    data, model = tmp_path / "kept", small_model()
+    data.mkdir()
+    (data / "references").write_text("", encoding="utf-8")  # where the folder should go: every write fails
+    client = start(model, data_dir=data)
+    panel = client.post(PATH, json={}).json()
+    assert len(panel["heads"]) == 12
+    assert client.get(PATH).json() == panel
+    assert client.post(PATH, json={}).json() == panel
+    assert model.runs == len(NAMES)
+    assert client.delete(PATH).json() == {"cancelled": False}
+    assert client.get(PATH).status_code == 200
+
+
+def test_what_is_on_disk_is_not_held_in_memory_and_is_private(start: Start, tmp_path: Path) -> None:
+    client = start(data_dir=tmp_path / "kept")
+    panel = client.post(PATH, json={}).json()
+    until(lambda: not services_of(client).references._works)
+    (file,) = (tmp_path / "kept" / "references").iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert client.get(PATH).json() == panel
+    assert client.get(f"{PATH}/events").text.count("event: done") == 1
+
+
+def test_a_start_removes_what_nobody_can_read(start: Start, tmp_path: Path) -> None:
+    folder = tmp_path / "kept" / "references"
+    start(data_dir=tmp_path / "kept").post(PATH, json={})
+    (kept,) = folder.iterdir()
+    half, alive = folder / ".partial-0123456789abcdef", folder / ".partial-0123456789abcdef-1"  # 1 is always there
+    older, old = folder / f"{'0' * 32}.json", folder / f"1.0.0-{'0' * 32}.json"
+    for path in (half, alive, older, old):
+        path.write_text("{}", encoding="utf-8")
+    client = start(data_dir=tmp_path / "kept")
+    assert set(folder.iterdir()) == {kept, alive}
+    assert client.get(PATH).status_code == 200
+
+
+def replace_weights(services: Services, monkeypatch: pytest.MonkeyPatch, revision: str | None) -> None:
+    """From now on the catalogue has, and loads, weights of this revision."""
+    models: Any = services.models
+    plain = models.entry
+    monkeypatch.setattr(models, "entry", lambda model_id: replace(plain(model_id), revision=revision))
+    models.model.description = replace(models.model.description, revision=str(revision))
+
+
+def test_weights_replaced_in_the_line_leave_no_panel(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = start(small_model())
+    services = services_of(client)
+    go, load = threading.Event(), services.models.load
+
+    def held(*asked: Any) -> Any:  # noqa: ANN401  a model
+        go.wait(5)
+        return load(*asked)
+
+    monkeypatch.setattr(services.models, "load", held)
+    work = services.references.submit(MODEL, wanted=True)
+    replace_weights(services, monkeypatch, "fake-2")
+    go.set()
+    until(lambda: work.over)
+    assert work.failure is not None
+    assert work.failure.code == "weights_changed"
+    assert "panel" in work.failure.message
+    assert client.get(PATH).status_code == 404
+    replace_weights(services, monkeypatch, "fake-1")
+    assert client.get(PATH).status_code == 404
+    assert client.post(PATH, json={}).json()["revision"] == "fake-1"
+
+
+def test_a_panel_asked_for_during_a_download_is_that_of_what_came(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = small_model()
+    client = start(model)
+    services = services_of(client)
+    with monkeypatch.context() as before:
+        replace_weights(services, before, None)  # not known before the download is over
+        go, load = threading.Event(), services.models.load
+        before.setattr(services.models, "load", lambda *asked: go.wait(5) and load(*asked))
+        work = services.references.submit(MODEL, wanted=True)
+        until(lambda: work.record.status == "running")
+    model.description = replace(model.description, revision="fake-1")
+    go.set()
+    until(lambda: work.over)
+    assert client.get(PATH).json()["revision"] == "fake-1"
+    assert model.runs == len(NAMES)
+    until(lambda: not services.references._works)
+
+
+def test_one_tokenizer_is_not_used_by_two_threads(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small_model()
+    client = start(model)
+    tokenize, first, go, lock = model.tokenize, threading.Event(), threading.Event(), threading.Lock()
+    inside: list[int] = [0]
+    most: list[int] = [0]
+
+    def counted(text: str, **options: Any) -> list[Token]:
+        with lock:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+        first.set()
+        go.wait(5)
+        with lock:
+            inside[0] -= 1
+        return tokenize(text, **options)
+
+    monkeypatch.setattr(model, "tokenize", counted)
+    work = services_of(client).references.submit(MODEL, wanted=True)
+    assert first.wait(5)
+    asked = threading.Thread(target=lambda: client.post("/api/tokenize", json={"model": MODEL, "text": "a cat"}))
+    asked.start()
+    asked.join(0.5)  # it waits
+    go.set()
+    asked.join(5)
+    until(lambda: work.over)
+    assert (most[0], work.record.status) == (1, "done")
