@@ -11,7 +11,7 @@ It does not know where it is stored, nor which model it came from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +21,9 @@ from torch.nn.functional import pad
 
 from models.attention import SoftmaxParts, attention_scores, mask_scores, reciprocal_row_sum, softmax_parts
 from models.errors import ConfigError, RangeError
-from models.head_scores import head_scores
+from models.head_scores import ScoresOfSites
 from models.masks import BiasLayout, MaskLayout, index_of
-from models.pooling import fit_steps, pool_cells, pooling_step
+from models.pooling import cells_of, fit_steps, pool_cells, pooling_step, split_aligned, widened
 from models.protocol import Index, Pool, Rows, SiteDescription, Span, Window
 
 VERSION = 3  # of names and meaning of what is stored; a capture of another version is not read
@@ -44,13 +44,16 @@ class ModuleOptions:
 
 
 class Capture:
-    """Reads what a run kept. Immutable; any method may be called from several threads at once."""
+    """Reads what a run kept, which never changes; any method may be called from several threads at once.
+
+    What `head_scores` gives is put into words when it is first asked for, and kept: see ScoresOfSites for its memory.
+    """
 
     def __init__(self, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> None:
         if metadata["version"] != VERSION:
             raise ConfigError(f"capture version {metadata['version']} cannot be read, this is version {VERSION}")
         self._tensors, self._metadata = tensors, metadata
-        self._told: dict[str, list[dict[str, Any]]] = {}  # figures of heads as they were asked for
+        self._scores_of_sites = ScoresOfSites()
         self._masks = [
             MaskLayout.from_tensors(self._named(f"mask.{i}."), key_len) for i, key_len in enumerate(metadata["masks"])
         ]
@@ -160,15 +163,7 @@ class Capture:
 
         Raises:  RangeError
         """
-        described = self._site(site)
-        if site not in self._told:
-            figures = self.figures(site)
-            found = []
-            for layer in range(described.n_layers):
-                heads = enumerate(head_scores({name: values[layer] for name, values in figures.items()}))
-                found += [{"site": site, "layer": layer, "head": head, **values} for head, values in heads]
-            self._told[site] = found
-        return list(self._told[site])
+        return self._scores_of_sites.read(self._site(site), self.figures(site))
 
     def sink_share(self, site: str, layer: int) -> Tensor | None:
         """Give the share of each row that goes to its head's sink, None for a module without sinks.
@@ -216,7 +211,7 @@ class Capture:
         mask = self.mask(site, layer)
         per_part = max(1, WEIGHTS_AT_ONCE // ((cols[1] - cols[0]) * row_step)) * row_step
         parts = []
-        for part in _split_aligned(rows, per_part):
+        for part in split_aligned(rows, per_part):
             seen = mask.key_range(part)  # hidden columns on either side are never computed
             inner = (min(max(cols[0], seen[0]), cols[1]), max(min(cols[1], seen[1]), cols[0]))
             weights = torch.zeros(part[1] - part[0], cols[1] - cols[0])
@@ -248,9 +243,9 @@ class Capture:
                 for i in range(*layers)
             ]
         else:
-            rows = _widen(rows, described.row_step, described.query_len)
-            cols = _widen(cols, described.col_step, described.key_len)
-            factors = fit_steps(_cells_of(rows, described.row_step), _cells_of(cols, described.col_step), max_cells)
+            rows = widened(rows, described.row_step, described.query_len)
+            cols = widened(cols, described.col_step, described.key_len)
+            factors = fit_steps(cells_of(rows, described.row_step), cells_of(cols, described.col_step), max_cells)
             steps = factors[0] * described.row_step, factors[1] * described.col_step
             pictures = [self._overview_again(described, i, heads, rows, cols, factors, pool) for i in range(*layers)]
         seen = [self.mask(described.site, i).cell_counts(*steps, rows, cols) > 0 for i in range(*layers)]
@@ -269,7 +264,7 @@ class Capture:
     ) -> Tensor:
         # (heads, row cells, col cells): the stored cells of a window that they fill, pooled `factors` at a time
         steps, mask = (described.row_step, described.col_step), self.mask(described.site, layer)
-        cell_rows, cell_cols = _cells_of(rows, steps[0]), _cells_of(cols, steps[1])
+        cell_rows, cell_cols = cells_of(rows, steps[0]), cells_of(cols, steps[1])
         cells = self.overview(described.site, pool)[layer, slice(*heads), slice(*cell_rows), slice(*cell_cols)]
         counts = mask.cell_counts(factors[0] * steps[0], factors[1] * steps[1], rows, cols)
         if pool == "mean":
@@ -319,25 +314,8 @@ def check_span(name: str, span: Span, length: int) -> Span:
     return span
 
 
-def _split_aligned(rows: Span, per_part: int) -> Iterator[Span]:
-    # Parts begin at multiples of per_part, so that no pool cell is cut in two.
-    first = rows[0]
-    while first < rows[1]:
-        stop = min(first - first % per_part + per_part, rows[1])
-        yield (first, stop)
-        first = stop
-
-
 def _chosen(index: Index, count: int) -> Span:
     return (0, count) if isinstance(index, str) else (index, index + 1)
-
-
-def _widen(span: Span, step: int, length: int) -> Span:
-    return span[0] // step * step, min(-(-span[1] // step) * step, length)
-
-
-def _cells_of(span: Span, step: int) -> Span:
-    return span[0] // step, -(-span[1] // step)
 
 
 def _reduce(stacked: Tensor, how: Index) -> Tensor:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor
 
 from models.head_targets import MIN_ROWS, SCORES, VERSIONS
-from models.protocol import Span
+from models.protocol import SiteDescription, Span
 
 DECIMALS = 7  # of all figures: ten times finer than float32 sums are right
 
@@ -67,6 +68,31 @@ def head_scores(figures: Mapping[str, Tensor]) -> list[Figures]:
         }
         for head in range(n_heads)
     ]
+
+
+class ScoresOfSites:
+    """The figures of all heads in words, each site's made once, whichever thread asks first.
+
+    About 8 kB a head, which `capture_bytes` does not count: they are not stored, and few captures are open at once.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._told: dict[str, list[Figures]] = {}
+
+    def read(self, site: SiteDescription, figures: Mapping[str, Tensor]) -> list[Figures]:
+        """One dict per head: site, layer, head and what `head_scores` gives. The list is the caller's own.
+
+        Shapes:  figures: as HeadCollector.figures gives them, layers first
+        """
+        with self._lock:
+            if site.site not in self._told:
+                self._told[site.site] = [
+                    {"site": site.site, "layer": layer, "head": head, **told}
+                    for layer in range(site.n_layers)
+                    for head, told in enumerate(head_scores({name: of[layer] for name, of in figures.items()}))
+                ]
+            return list(self._told[site.site])
 
 
 def _version(figures: Mapping[str, Tensor], at: int) -> list[Figures]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 from torch.nn.functional import max_pool1d, pad
@@ -27,9 +29,30 @@ def fit_steps(rows: Span, cols: Span, max_cells: int) -> tuple[int, int]:
     return (step if rows[1] - rows[0] > 1 else 1), step
 
 
+def cells_of(span: Span, step: int) -> Span:
+    """Which cells of `step` entries, aligned to index 0, a span touches."""
+    return span[0] // step, -(-span[1] // step)
+
+
 def cell_count(span: Span, step: int) -> int:
-    """How many cells of `step` entries, aligned to index 0, a span touches."""
-    return -(-span[1] // step) - span[0] // step
+    """How many these are."""
+    first, stop = cells_of(span, step)
+    return stop - first
+
+
+def widened(span: Span, step: int, length: int) -> Span:
+    """The span with the rest of the cells that it touches, inside 0:length."""
+    first, stop = cells_of(span, step)
+    return first * step, min(stop * step, length)
+
+
+def split_aligned(span: Span, per_part: int) -> Iterator[Span]:
+    """Cut a span into parts that begin at multiples of per_part, so that no pool cell is cut in two."""
+    first = span[0]
+    while first < span[1]:
+        stop = min(first - first % per_part + per_part, span[1])
+        yield (first, stop)
+        first = stop
 
 
 def into_cells(matrix: Tensor, dim: int, first: int, step: int) -> Tensor:
