@@ -10,7 +10,7 @@ It knows nothing of models, of heads, or of what the matrices are.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
@@ -70,38 +70,40 @@ def align(a: Sequence[Token], b: Sequence[Token]) -> Alignment:
     return Alignment(by, tuple(found))
 
 
-def fold_rows(values: Tensor, spans: Sequence[Span], first: int = 0) -> Tensor:
-    """Average the rows of each span; `first` is the index of the first row that is given. NaN counts as nothing.
+def fold(read: Callable[[Span, Span], Tensor], rows: Sequence[Span], cols: Sequence[Span], most_rows: int) -> Tensor:
+    """Fold a matrix, read at most `most_rows` rows at a time: rows of a span averaged, its columns summed.
 
-    Shapes:  (rows, cols) -> (spans, cols), float64
-    Values:  a mean over all rows of the span, NaN where every entry is
+    Shapes:  read(rows, cols) -> (rows, cols), NaN where hidden; -> (row spans, col spans), float64
+    Values:  NaN, which counts as nothing, only where every entry is; a mean is over all rows of the span
     """
-    lengths = torch.tensor([stop - start for start, stop in spans], dtype=torch.float64)
-    return _folded(values, spans, first) / lengths[:, None]
+    lengths = torch.tensor([stop - start for start, stop in rows])
+    into = torch.repeat_interleave(torch.arange(len(rows)), lengths)
+    indices = torch.cat([torch.arange(*span) for span in rows])
+    sums, seen = torch.zeros(2, len(rows), len(cols), dtype=torch.float64)
+    across, first = (cols[0][0], cols[-1][1]), 0
+    while first < len(indices):  # a small gap between spans is read along, a large one begins another part
+        stop = int(torch.searchsorted(indices, indices[first] + most_rows))
+        own, down = into[first:stop], indices[first:stop]
+        start = int(down[0])
+        part = _summed(read((start, int(down[-1]) + 1), across)[down - start], cols)
+        sums.index_add_(0, own, part.nan_to_num(0.0))
+        seen.index_add_(0, own, (~part.isnan()).double())
+        first = stop
+    means: Tensor = sums / lengths[:, None]
+    return means.masked_fill(seen == 0, torch.nan)
 
 
-def fold_cols(values: Tensor, spans: Sequence[Span]) -> Tensor:
-    """Sum the columns of each span. NaN counts as nothing.
-
-    Shapes:  (rows, cols) -> (rows, spans), float64
-    Values:  NaN where every entry is
-    """
-    return _folded(values.T, spans, 0).T
-
-
-def _folded(values: Tensor, spans: Sequence[Span], first: int) -> Tensor:
-    # Sums over spans of the first axis, NaN where a span has nothing else.
-    values = values.double()
-    starts = torch.tensor([start - first for start, _ in spans])
-    if all(stop - start == 1 for start, stop in spans):
-        return values[starts]
-    lengths = torch.tensor([stop - start for start, stop in spans])
-    into = torch.repeat_interleave(torch.arange(len(spans)), lengths)
-    index = torch.cat([torch.arange(start - first, stop - first) for start, stop in spans])
-    taken = values[index]
-    empty = torch.zeros(len(spans), values.shape[1], dtype=torch.float64)
-    seen = empty.index_add(0, into, (~taken.isnan()).double())
-    return empty.index_add(0, into, taken.nan_to_num(0.0)).masked_fill(seen == 0, torch.nan)
+def _summed(values: Tensor, cols: Sequence[Span]) -> Tensor:
+    # (rows, columns from cols[0][0] on) -> (rows, spans), float64; NaN where a span has nothing else
+    starts = torch.tensor([start for start, _ in cols]) - cols[0][0]
+    lengths = torch.tensor([stop - start for start, stop in cols])
+    if bool((lengths == 1).all()):
+        return values[:, starts].double()
+    into = torch.repeat_interleave(torch.arange(len(cols)), lengths)
+    taken = values[:, torch.cat([torch.arange(*span) for span in cols]) - cols[0][0]].double()
+    empty = taken.new_zeros(len(values), len(cols))
+    seen = empty.index_add(1, into, (~taken.isnan()).double())
+    return empty.index_add(1, into, taken.nan_to_num(0.0)).masked_fill(seen == 0, torch.nan)
 
 
 # ------------------------------------------------------------------------------------------------------------ the parts

@@ -1,12 +1,12 @@
 """Two heads side by side: the difference of their weights on the axes that both runs share.
 
-Read back in parts of a few rows at a time, so that memory does not grow with the size of the matrix. Nothing here knows
+Read back a few rows at a time, whatever the cells and the gaps between what the runs share, so that memory does not grow
+with the size of the matrix. Nothing here knows
 HTTP; how tokens are aligned is told by `models/alignment.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,15 +16,15 @@ from torch import Tensor
 from app.services.errors import ComparisonTooLarge
 from app.services.store import Stored
 from app.services.windows import nested
-from models.alignment import Alignment, Segment, align, fold_cols, fold_rows
-from models.pooling import fit_steps, into_cells, pool_cells
+from models.alignment import Alignment, Segment, align, fold
+from models.pooling import cell_count, fit_steps, into_cells
 from models.protocol import Index, SiteDescription, Span
 from models.tokens import Token
 
 Reason = Literal["sites", "nothing_in_common"]
 LARGEST = 20  # changes that are listed
 MOST_WEIGHTS = 600_000_000  # read for one comparison, both sides together: some ten seconds
-AT_ONCE = 2_000_000  # weights of one side in memory: 16 MB in float64
+AT_ONCE = 500_000  # weights of one side in memory, 4 MB in float64, of which a few copies are made
 
 
 @dataclass(frozen=True)
@@ -109,15 +109,18 @@ def compare(pair: Pair, rows: Span | None, cols: Span | None, max_cells: int) ->
     rows, cols = rows or (0, pair.shape[0]), cols or (0, pair.shape[1])
     _refuse_above(pair, rows, cols)
     steps = fit_steps(rows, cols, max_cells)
-    cells, largest = [], _Largest()
-    for part in _parts(pair, rows, steps[0]):
+    shape = cell_count(rows, steps[0]), cell_count(cols, steps[1])
+    sums, counts = torch.zeros(2, *shape, dtype=torch.float64)
+    largest, at_once = _Largest(), max(1, AT_ONCE // (cols[1] - cols[0]))
+    for first in range(rows[0], rows[1], at_once):
+        part = (first, min(first + at_once, rows[1]))
         ours, theirs = (_folded(pair, name, part, cols) for name in ("a", "b"))
         difference = ours - theirs
-        visible = ~difference.isnan()
-        largest.add(part[0], cols[0], ours, theirs, difference)
-        counts = _counts(visible, (part[0], cols[0]), steps)
-        cells.append(pool_cells(difference.nan_to_num(0.0), counts, (part[0], cols[0]), steps, "mean"))
-    return _answer(pair, rows, cols, steps, torch.cat(cells), largest.found)
+        largest.add(first, cols[0], ours, theirs, difference)
+        into = torch.arange(*part) // steps[0] - rows[0] // steps[0]
+        for total, values in ((sums, difference.nan_to_num(0.0)), (counts, (~difference.isnan()).double())):
+            total.index_add_(0, into, into_cells(values, 1, cols[0], steps[1]).sum(-1))
+    return _answer(pair, rows, cols, steps, sums / counts, largest.found)  # NaN where neither sees anything: 0 / 0
 
 
 def _refuse_above(pair: Pair, rows: Span, cols: Span) -> None:
@@ -131,21 +134,6 @@ def _refuse_above(pair: Pair, rows: Span, cols: Span) -> None:
         raise ComparisonTooLarge(weights, MOST_WEIGHTS)
 
 
-def _parts(pair: Pair, rows: Span, step: int) -> Iterator[Span]:
-    """Ranges of segments whose rows of either side fit into memory, beginning at multiples of the step."""
-    wide = max((side.axes[1][-1].index + 1) * max(side.site.n_heads, side.site.n_layers) for side in (pair.a, pair.b))
-    first = stop = rows[0]
-    while first < rows[1]:
-        while stop < rows[1]:
-            further = min(stop - stop % step + step, rows[1])
-            spans = [_range(pair.rows.segments[first:further], name) for name in ("a", "b")]
-            if stop > first and max(end - start for start, end in spans) * wide > AT_ONCE:
-                break
-            stop = further
-        yield first, stop
-        first = stop
-
-
 def _range(segments: tuple[Segment, ...], name: str) -> Span:
     """The tokens of one side from the first segment to the last, those between them that have no counterpart too."""
     return getattr(segments[0], name)[0], getattr(segments[-1], name)[1]
@@ -154,19 +142,16 @@ def _range(segments: tuple[Segment, ...], name: str) -> Span:
 def _folded(pair: Pair, name: Literal["a", "b"], rows: Span, cols: Span) -> Tensor:
     """One side's weights on the shared axes, NaN where it can see nothing."""
     side: Side = getattr(pair, name)
-    down, across = pair.rows.segments[slice(*rows)], pair.cols.segments[slice(*cols)]
-    top, left = _range(down, name), _range(across, name)
-    size = (top[1] - top[0]) * (left[1] - left[0])
-    window = side.run[1].window(side.site.site, side.layer, side.head, top, left, size, "mean")
-    spans = [getattr(segment, name) for segment in across]
-    folded = fold_cols(window.weights, [(start - left[0], stop - left[0]) for start, stop in spans])
-    return fold_rows(folded, [getattr(segment, name) for segment in down], first=top[0])
+    down, across = (
+        [getattr(segment, name) for segment in alignment.segments[slice(*span)]]
+        for alignment, span in ((pair.rows, rows), (pair.cols, cols))
+    )
 
+    def read(top: Span, left: Span) -> Tensor:
+        size = (top[1] - top[0]) * (left[1] - left[0])
+        return side.run[1].window(side.site.site, side.layer, side.head, top, left, size, "mean").weights
 
-def _counts(visible: Tensor, first: tuple[int, int], steps: tuple[int, int]) -> Tensor:
-    """How many entries of each cell both sides can see."""
-    down = into_cells(visible.double(), 0, first[0], steps[0]).sum(1)
-    return into_cells(down, 1, first[1], steps[1]).sum(-1)
+    return fold(read, down, across, max(1, AT_ONCE // ((across[-1][1] - across[0][0]) * side.held)))
 
 
 class _Largest:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from starlette.testclient import TestClient
 
 from app.services import comparison
+from models.capture import Capture
+from models.protocol import Window
 from models.tokens import Token
 from tests.api.conftest import MODEL, PAIRS, SEQ2SEQ, Start, make_run, small_model
 
@@ -150,11 +152,20 @@ def test_over_heads_and_layers(client: TestClient, name: str) -> None:
 def test_large_ones_are_pooled_in_aligned_cells(
     client: TestClient, rows: str | None, cols: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In parts of a few rows: nothing may hang on where a part ends."""
+    """In parts of a few rows, whatever the cells: nothing may hang on where a part ends."""
     monkeypatch.setattr(comparison, "AT_ONCE", 200)
+    sizes, window = [], Capture.window
+
+    def noted(*given: Any) -> Window:
+        sizes.append(given[6])
+        return window(*given)
+
+    monkeypatch.setattr(Capture, "window", noted)
     run = make_run(client, "one two three four five six seven eight nine ten eleven " * 4)["id"]
     named = {name: value for name, value in (("rows", rows), ("cols", cols)) if value}
     answer = found(client, run, run, layer_b=2, head_b=1, max_cells=100, **named)
+    assert max(sizes) <= 200
+    assert rows or max(sizes) > 200 // 4  # of the four layers only one is read
     a, b = weights(client, run), weights(client, run, layer=2, head=1)
     assert_largest(answer, a, b)
     difference, steps = a - b, (answer["row_step"], answer["col_step"])

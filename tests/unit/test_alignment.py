@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from models.alignment import Alignment, align, fold_cols, fold_rows
+from models.alignment import Alignment, align, fold
 from models.protocol import Span
 from models.tokens import Token, tokens_from_text
 from tests.unit.test_tokens import minilm, smollm2
@@ -164,11 +166,35 @@ def test_rows_still_sum_to_one_when_folded() -> None:
     weights = torch.rand(len(a), len(a)).tril()
     weights = weights / weights.sum(-1, keepdim=True)
     hidden = weights.masked_fill(torch.ones_like(weights).triu(1) > 0, torch.nan)
-    folded = fold_rows(fold_cols(hidden, [one.a for one in segments]), [one.a for one in segments])
+    spans = [one.a for one in segments]
+    folded = fold(reading(hidden), spans, spans, 2)
     torch.testing.assert_close(folded.nansum(-1), torch.ones(len(segments)).double(), atol=1e-6, rtol=0)
     assert folded[0, 1:].isnan().all()  # nothing of it is visible
     by_hand = weights[1:3, 3:5].sum(-1).mean()  # the second segment's two tokens as queries, and keys of the fourth
     rows, cols = [(1, 3)], [(3, 5)]
-    assert float(fold_rows(fold_cols(weights, cols), rows)[0, 0]) == pytest.approx(float(by_hand))
-    assert torch.equal(fold_rows(weights[2:], [(2, 3), (3, 4)], first=2), weights[2:4].double())
-    assert torch.equal(fold_rows(weights[2:], [(2, 4)], first=2)[0], weights[2:4].double().mean(0))
+    assert float(fold(reading(weights), rows, cols, 9)[0, 0]) == pytest.approx(float(by_hand))
+
+
+def reading(matrix: Tensor, asked: list[Span] | None = None) -> Callable[[Span, Span], Tensor]:
+    """What reads rectangles of a matrix, noting the rows that are asked for."""
+
+    def read(rows: Span, cols: Span) -> Tensor:
+        if asked is not None:
+            asked.append(rows)
+        return matrix[slice(*rows), slice(*cols)]
+
+    return read
+
+
+def test_a_fold_is_read_in_parts_and_without_what_lies_between() -> None:
+    matrix = torch.rand(50, 8, dtype=torch.float64).masked_fill(torch.rand(50, 8) < 0.3, torch.nan)
+    rows, cols = [(2, 9), (9, 10), (12, 13), (40, 44)], [(1, 2), (3, 6), (6, 8)]
+    seen = [[matrix[slice(*down), slice(*across)] for across in cols] for down in rows]
+    expected = torch.tensor(
+        [[float("nan") if bool(one.isnan().all()) else float(one.nansum()) / len(one) for one in line] for line in seen]
+    )
+    for most, reads in ((3, [(2, 5), (5, 8), (8, 10), (12, 13), (40, 43), (43, 44)]), (12, [(2, 13), (40, 44)])):
+        asked: list[Span] = []
+        found = fold(reading(matrix, asked), rows, cols, most)
+        torch.testing.assert_close(found.float(), expected, rtol=1e-6, atol=1e-6, equal_nan=True)
+        assert asked == reads
