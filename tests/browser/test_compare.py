@@ -290,6 +290,12 @@ def test_cross_attention_beside_self_attention_is_refused_in_words(open_screen: 
     expect(check_tables_of_changes).to_have_count(len(compared.answer["largest"]))
 
 
+def bring_to(page: Page, width: int, height: int) -> None:
+    """Gives the page another size and waits until the maps are drawn for it."""
+    page.set_viewport_size({"width": width, "height": height})
+    until(lambda: 60 < page.evaluate(PLOT_WIDTH) < width)
+
+
 @pytest.mark.parametrize(("lang", "scheme"), [("en", "light"), ("zh", "dark")])
 def test_it_can_be_read_by_everyone(open_screen: OpenScreen, fake_server: str, lang: str, scheme: str) -> None:
     """On a wide screen and on a phone's width, to which the same page is brought: opening it is what takes long."""
@@ -298,8 +304,7 @@ def test_it_can_be_read_by_everyone(open_screen: OpenScreen, fake_server: str, l
     compared.open(f"#a={a}&b={b}&head_b=4", lang)
     page = compared.page
     for viewport in (WIDE, PHONE):
-        page.set_viewport_size({"width": viewport["width"], "height": viewport["height"]})
-        until(lambda width=viewport["width"]: 60 < page.evaluate(PLOT_WIDTH) < width)  # drawn for this width
+        bring_to(page, viewport["width"], viewport["height"])
         violations = Axe().run(page).response["violations"]
         serious = [
             f"{one['id']}: {one['nodes'][0]['target']}"
