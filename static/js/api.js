@@ -1,5 +1,6 @@
 /** The only module that asks the server anything. It turns answers into data and refusals into ApiError; it knows no view. */
 
+import { spanText } from './address-fields.js';
 import { parseNpy } from './npy.js';
 
 /** A refusal of the server: `code` and `details` as in its error body; `offline` when it could not be reached. */
@@ -50,7 +51,6 @@ const query = (values) => {
 };
 
 const at = (id, rest = '') => `/api/runs/${encodeURIComponent(id)}${rest}`;
-const span = (range) => (range ? `${range[0]}:${range[1]}` : null);
 
 export const getMessages = (url) => json(url);
 export const getModels = async (signal) => (await json('/api/models', { signal })).models;
@@ -94,13 +94,14 @@ export const getUnits = async (id, unit, side, signal) =>
 
 /** One window of one head (see `window.js` for its form). */
 export async function getWindow(id, { site, layer, head, rows, cols, pool, maxCells, lens, unit }, signal) {
-  const values = { site, layer, head, rows: span(rows), cols: span(cols), pool, max_cells: maxCells, lens, unit, format: 'json' };
+  const values = { site, layer, head, rows: spanText(rows), cols: spanText(cols), pool, max_cells: maxCells, lens, unit, format: 'json' };
   return json(at(id, `/weights?${query(values)}`), { signal });
 }
 
 const reference = (id, implementation, rest = '') => `/api/models/${encodeURIComponent(id)}/reference${rest}?${query({ implementation })}`;
 
-/** A model's figures over the reference texts: computed once (started and followed like a run), then read. */
+/** A model's figures over the reference texts: computed once (started and followed like a run), then read. The state is always answered. */
+export const getReferenceState = async (id, implementation, signal) => (await json(reference(id, implementation, '/state'), { signal })).status;
 export const getReference = (id, implementation, signal) => json(reference(id, implementation), { signal });
 export const startReference = (id, implementation) =>
   ask(reference(id, implementation), { method: 'POST', body: {}, headers: { Prefer: 'respond-async' } });
@@ -110,7 +111,7 @@ export const followReference = (id, implementation, onEvent, onLost) =>
 
 /** Two heads compared: {a, site_a, layer_a, head_a, b, …, rows, cols, maxCells}. */
 export const getComparison = ({ rows, cols, maxCells, ...heads }, signal) =>
-  json(`/api/compare?${query({ ...heads, rows: span(rows), cols: span(cols), max_cells: maxCells })}`, { signal });
+  json(`/api/compare?${query({ ...heads, rows: spanText(rows), cols: spanText(cols), max_cells: maxCells })}`, { signal });
 
 /**
  * Follows server-sent events at `path` until one of `final` arrives. Calls `onEvent(name, data)` for each and

@@ -25,6 +25,15 @@ def panel_of(client: TestClient, path: str = PATH) -> dict[str, Any]:
     return body
 
 
+def state_of(client: TestClient) -> str:
+    """Whether the panel is there; asking is no error, whatever the answer."""
+    answer = client.get(f"{PATH}/state")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["cache-control"] == "no-store"
+    status: str = answer.json()["status"]
+    return status
+
+
 def test_every_head_is_averaged_over_the_texts(start: Start) -> None:
     model = small_model()
     client = start(model)
@@ -54,7 +63,9 @@ def test_it_is_computed_once_and_survives_a_restart(start: Start, tmp_path: Path
     client = start(model, data_dir=tmp_path / "kept")
     assert client.get(PATH).status_code == 404
     assert client.get(PATH).json()["error"]["code"] == "not_computed"
+    assert state_of(client) == "absent"
     panel = panel_of(client)
+    assert state_of(client) == "done"
     runs = model.runs
     assert runs == len(NAMES)
     assert panel_of(client) == panel
@@ -62,6 +73,7 @@ def test_it_is_computed_once_and_survives_a_restart(start: Start, tmp_path: Path
     assert answer.json() == panel
     assert client.get(PATH, headers={"If-None-Match": answer.headers["etag"]}).status_code == 304
     again = start(model, data_dir=tmp_path / "kept")
+    assert state_of(again) == "done"
     assert again.get(PATH).json() == panel
     assert panel_of(again) == panel
     assert model.runs == runs
@@ -95,8 +107,10 @@ def test_it_can_be_followed_and_stopped(serve: Callable[..., str]) -> None:
         assert answer.status_code == 202
         until(lambda: model.layers_done > 0)
         assert client.get(PATH).json()["error"]["details"]["status"] == "running"
+        state = client.get(f"{PATH}/state").json()
+        assert state == {"status": "running", "events": answer.json()["events"]}
         events = []
-        with client.stream("GET", answer.json()["events"]) as stream:
+        with client.stream("GET", state["events"]) as stream:
             for line in stream.iter_lines():
                 if line.startswith("event:"):
                     events.append(line.removeprefix("event: "))
@@ -107,6 +121,7 @@ def test_it_can_be_followed_and_stopped(serve: Callable[..., str]) -> None:
         assert events[0] == "progress"
         assert events[-1] == "cancelled"
         assert client.get(PATH).status_code == 404
+        assert client.get(f"{PATH}/state").json()["status"] == "absent"
         assert client.delete(PATH).json() == {"cancelled": False}
         assert client.get(f"{PATH}/events").status_code == 200
 
@@ -132,6 +147,8 @@ def test_what_cannot_be_used_is_refused(client: TestClient) -> None:
     answer = client.post(f"{PATH}?implementation=own", json={})
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid_request")
     assert client.get(f"{PATH}/events").json()["error"]["code"] == "not_computed"
+    assert client.get("/api/models/nobody/reference/state").status_code == 404
+    assert client.get(f"{PATH}/state?implementation=own").status_code == 422
 
 
 def test_a_failed_pass_can_be_tried_again(start: Start) -> None:

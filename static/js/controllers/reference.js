@@ -1,10 +1,12 @@
 /**
  * The figures over reference texts: looks whether the model has them, has them computed, and puts them in the place of the
- * run's own where the reader wants that. Answers figures-of, reference-compute, reference-cancel. Listens to run, view, heads.
+ * run's own where the reader wants that. Answers figures-of, reference-compute, reference-cancel. Listens to run, reference,
+ * view, heads.
  */
 
 import * as api from '../api.js';
 import { finished, siteOf } from '../select.js';
+import { asError } from './runs.js';
 
 const keyOf = ({ model }) => `${model.id}|${model.implementation}`;
 
@@ -18,18 +20,23 @@ function binsFor(heads) {
 export function controlReference(store) {
   let stopFollowing = () => {};
   let own = null; // the run's own figures while others stand in their place
+  let starting = Promise.resolve(); // settled once the service has been asked to compute
   const patch = (key, fields) => store.state.reference.key === key && store.patch('reference', fields);
 
   async function read(key, model, implementation) {
     stopFollowing();
     store.patch('reference', { status: 'loading', key, progress: null, texts: [], heads: [], error: null });
     try {
-      const { texts, heads } = await api.getReference(model, implementation);
-      patch(key, { status: 'ready', texts, heads });
+      const status = await api.getReferenceState(model, implementation);
+      if (store.state.reference.key !== key) return;
+      if (status === 'absent') patch(key, { status });
+      else if (status !== 'done') follow(key, model, implementation);
+      else {
+        const { texts, heads } = await api.getReference(model, implementation);
+        patch(key, { status: 'ready', texts, heads });
+      }
     } catch (error) {
-      if (error.code !== 'not_computed') patch(key, { status: 'error', error });
-      else if (error.details.status) follow(key, model, implementation);
-      else patch(key, { status: 'absent' });
+      patch(key, { status: 'error', error });
     }
   }
 
@@ -38,7 +45,7 @@ export function controlReference(store) {
     const again = () => store.state.reference.key === key && read(key, model, implementation);
     stopFollowing = api.followReference(model, implementation, (name, data) => {
       if (name === 'progress') patch(key, { progress: data.progress });
-      else if (name === 'failed') patch(key, { status: 'error', error: new api.ApiError('run_failed', '') });
+      else if (name === 'failed') patch(key, { status: 'error', error: asError(data.error) });
       else again();
     }, () => setTimeout(again, 500));
   }
@@ -65,14 +72,16 @@ export function controlReference(store) {
     const { id, implementation } = finished(store.state).model;
     patch(key, { status: 'running', progress: null, error: null });
     try {
-      await api.startReference(id, implementation);
-      follow(key, id, implementation);
+      starting = api.startReference(id, implementation);
+      await starting;
+      if (store.state.reference.key === key) follow(key, id, implementation);
     } catch (error) {
       patch(key, { status: 'error', error });
     }
   });
-  store.on('reference-cancel', () => {
+  store.on('reference-cancel', async () => {
     const { id, implementation } = finished(store.state).model;
+    await starting.catch(() => {}); // there is nothing to stop before
     api.cancelReference(id, implementation).catch(() => {}); // over already is as good as cancelled
   });
   store.subscribe(['run', 'reference'], (state) => {

@@ -130,6 +130,7 @@ export function controlRuns(store) {
   });
 }
 
-function asError(body) {
+/** The error of a summary or an event as what a refused request throws. */
+export function asError(body) {
   return body ? new api.ApiError(body.code, body.message, body.details) : new api.ApiError('internal', '');
 }

@@ -4,7 +4,7 @@
  */
 
 import { el, fill, ref } from '../dom.js';
-import { FILTERS, FINDER, isRanked, scoresOf, surveyOf } from '../finder.js';
+import { FILTERS, FINDER, isRanked, OWN_TABS, scoresOf, surveyOf } from '../finder.js';
 import { t, whole } from '../i18n.js';
 import { finished, siteOf } from '../select.js';
 import { mountSegments } from './segments.js';
@@ -57,7 +57,7 @@ export function mountFinderBar(root, store) {
 
   store.subscribe(['finder', 'run', 'heads', 'pairs', 'view'], (state) => {
     const shown = finished(state) !== null;
-    bar.hidden = !shown || ['alike', 'layers'].includes(state.finder.tab);
+    bar.hidden = !shown || OWN_TABS.includes(state.finder.tab);
     if (!shown) return;
     const { finder } = state;
     ref(root, 'finder-order').hidden = finder.tab === 'scatter';

@@ -1,7 +1,7 @@
-/** The views of all heads as tabs. Listens to finder, run; emits tab. */
+/** The views of all heads as tabs. Listens to finder, run, heads; emits tab. */
 
 import { ref } from '../dom.js';
-import { TABS } from '../finder.js';
+import { OWN_TABS, TABS } from '../finder.js';
 import { finished } from '../select.js';
 
 const STEPS = { ArrowLeft: -1, ArrowRight: 1 };
@@ -23,11 +23,12 @@ export function mountTabs(root, store) {
     tabs[to].focus();
   });
 
-  store.subscribe(['finder', 'run'], (state) => {
+  store.subscribe(['finder', 'run', 'heads'], (state) => {
     const { tab } = state.finder;
     const done = finished(state) !== null;
+    const apart = state.heads.of && !OWN_TABS.includes(tab); // averaged over other texts
     list.hidden = !done;
-    ref(root, 'finder-note').hidden = !done;
+    ref(root, 'finder-note').hidden = !done || Boolean(apart);
     for (const button of tabs) {
       const chosen = button.dataset.tab === tab;
       button.setAttribute('aria-selected', String(chosen));
