@@ -2,6 +2,9 @@
 
 import { likeness } from './tints.js';
 
+/** Whether there are distances to show: a text without two keys in a row has none. */
+export const isComparable = ({ status, answer }) => status === 'ready' && answer.rows.length > 0;
+
 /** The head at a flat index. */
 export const headOf = (index, heads) => ({ layer: Math.floor(index / heads), head: index % heads });
 

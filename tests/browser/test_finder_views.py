@@ -76,6 +76,17 @@ def test_a_point_of_the_scatter_is_a_head(found: Screen) -> None:
     expect(found.part("scatter-text")).to_contain_text(f"{best['scores']['self']['score']:.3f}")
     found.page.mouse.click(x, y)
     until(lambda: (found.fragment("layer"), found.fragment("head")) == (str(best["layer"]), str(best["head"])))
+    found.part("layer").select_option("0" if best["layer"] else "1")
+    found.page.mouse.move(x, y)
+    expect(found.part("scatter-text")).to_be_visible()
+    turn = found.part("scatter-plot").get_attribute("data-drawn")
+    found.part("scatter-y").select_option("self")
+    until(lambda: found.part("scatter-plot").get_attribute("data-drawn") != turn)
+    found.page.mouse.down()
+    found.page.mouse.up()
+    place = place_of(drawn(found, "scatter-plot"), *[best["scores"]["self"]["score"]] * 2)
+    assert abs(place[1] - y) > 16  # it is elsewhere in the new picture
+    assert (found.fragment("layer"), found.fragment("head")) != (str(best["layer"]), str(best["head"]))
 
 
 def test_roles_have_marks_of_their_own(found: Screen) -> None:
@@ -116,7 +127,12 @@ def test_layers_say_how_far_they_look(open_screen: OpenScreen, fake_server: str,
     assert re.findall(r"\d+–\d+", said)[0] == f"{first['layers'][0]}–{first['layers'][1]}"
     screen.part("layers-box").locator('[data-layer="17"] .curve').click()
     until(lambda: screen.fragment("layer") == "17")
-    screen.part("layers-box").locator(".segments button").nth(1).click()
+    screen.part("layers-box").focus()
+    for _ in range(12):
+        screen.page.keyboard.press("ArrowDown")
+    expect(screen.part("layers-box").locator('[data-layer="29"]')).to_be_in_viewport(ratio=1)
+    screen.part("layers-box").locator(".segments button").nth(1).press("Enter")
+    expect(screen.part("layers-box").locator(".segments button").nth(1)).to_be_focused()
     without = answer["layers"][0]["first"]["distance"]
     expect(screen.part("layers-box").locator('[data-layer="0"]')).to_contain_text(
         f"{without['mean']:.1f} ± {without['spread']:.1f}"
@@ -134,8 +150,16 @@ def test_alike_heads_are_named_with_their_distance(found: Screen) -> None:
     expect(first).to_have_text(f"{names[0]}≈{names[1]}{distance:.3f}")
     first.locator("button").nth(1).click()
     until(lambda: (found.fragment("layer"), found.fragment("head")) == tuple(names[1].split("·")))
+    found.part("alike-list").focus()
+    found.page.keyboard.press("ArrowDown")  # scrolls, and walks no heads
+    until(lambda: found.part("alike-list").evaluate("(box) => box.scrollTop > 0"))
+    expect(found.part("layer")).to_have_value(names[1].split("·")[0])
     found.part("alike-view").locator('[data-value="points"]').click()
-    expect(found.part("nearest").locator("li").first).to_contain_text(names[0])
+    near = found.part("nearest").locator("button").first
+    expect(near).to_have_text(names[0])
+    near.press("Enter")
+    until(lambda: (found.fragment("layer"), found.fragment("head")) == tuple(names[0].split("·")))
+    expect(found.part("nearest").locator("button").first).to_be_focused()
     until(lambda: len(drawn(found, "alike-plot").get("x", [])) == 270)
     x, y = answer["positions"][0]
     found.page.mouse.click(*place_of(drawn(found, "alike-plot"), x, y))
@@ -208,6 +232,14 @@ def test_a_text_without_repeats_gives_no_induction(screen: Screen) -> None:
     expect(cell).to_have_attribute("title", "not testable on this text")
     open_tab(screen, "scatter")
     expect(screen.part("scatter-foot")).to_have_text("No head has both scores on this text.")
+    open_tab(screen, "alike")
+    screen.page.locator("details.options summary").click()
+    screen.part("special").uncheck()
+    screen.run("one")
+    assert screen.api("/similarity")["rows"] == []
+    expect(screen.part("alike-state")).to_have_text("not testable on this text")
+    expect(screen.part("nearest")).to_be_hidden()
+    expect(screen.part("alike-map")).to_be_hidden()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -4,6 +4,7 @@ import { isRanked, surveyOf } from '../finder.js';
 import { finished, shownHead, siteOf } from '../select.js';
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+const SCROLLS = '[data-scrolls]'; // boxes that have the focus only to be scrolled by the arrows
 const OWN_KEYS = 'input, select, textarea, [contenteditable], dialog, [data-own-keys], [popover]';
 
 const clamp = (value, count) => Math.min(count - 1, Math.max(0, value));
@@ -49,6 +50,7 @@ function nextSite(store) {
 }
 
 function onHeads(event, store) {
+  if (event.key in STEPS && event.target.closest(SCROLLS)) return false;
   if (event.key in STEPS) walk(store, STEPS[event.key]);
   else if (event.key === '[') changeLayer(store, -1);
   else if (event.key === ']') changeLayer(store, 1);

@@ -1,6 +1,6 @@
 /** All distances between heads as one square, alike heads side by side. Listens to similarity, finder, view, preview, scheme; emits head, preview, show-head. */
 
-import { distanceImage, headOf } from '../alike.js';
+import { distanceImage, headOf, isComparable } from '../alike.js';
 import { perFrame, ref } from '../dom.js';
 import { shownHead, siteOf } from '../select.js';
 
@@ -11,7 +11,7 @@ export function mountAlikeMap(root, store, words) {
 
   function draw() {
     const { similarity, finder, scheme } = store.state;
-    if (similarity.status !== 'ready' || finder.tab !== 'alike' || finder.view !== 'map') return;
+    if (!isComparable(similarity) || finder.tab !== 'alike' || finder.view !== 'map') return;
     const { order } = similarity.answer;
     const side = Math.min(figure.clientWidth, figure.clientHeight);
     if (side < 40) return;

@@ -1,6 +1,6 @@
 /** Heads as points where near means alike. Listens to similarity, finder, heads, scheme. */
 
-import { headOf, placesLayout } from '../alike.js';
+import { headOf, isComparable, placesLayout } from '../alike.js';
 import { perFrame, ref } from '../dom.js';
 import { roleOf, surveyOf } from '../finder.js';
 import { t } from '../i18n.js';
@@ -22,7 +22,7 @@ export function mountAlikePoints(root, store) {
   function redraw() {
     const { state } = store;
     const { similarity, finder, scheme } = state;
-    if (similarity.status !== 'ready' || finder.tab !== 'alike' || finder.view !== 'points') return;
+    if (!isComparable(similarity) || finder.tab !== 'alike' || finder.view !== 'points') return;
     const size = { width: figure.clientWidth, height: figure.clientHeight };
     if (Math.min(size.width, size.height) < SMALLEST) return;
     const { n_heads: heads, n_layers: layers } = siteOf(state);

@@ -3,8 +3,8 @@
  * Listens to similarity, finder, view, preview, scheme; emits find, head, show-head.
  */
 
-import { CLOSE, distanceOf, headOf, nearestTo, shortName } from '../alike.js';
-import { el, fill, ref } from '../dom.js';
+import { CLOSE, distanceOf, headOf, isComparable, nearestTo, shortName } from '../alike.js';
+import { el, ref, refill } from '../dom.js';
 import { errorText } from '../errors.js';
 import { fixedText, t, whole } from '../i18n.js';
 import { shownHead, siteOf } from '../select.js';
@@ -15,9 +15,9 @@ import { mountSegments } from './segments.js';
 
 const NEAREST = 8;
 
-/** A button that opens a head. */
-function headButton(head) {
-  return el('button', { type: 'button', class: 'head-button', 'data-open': `${head.layer}.${head.head}`, 'aria-label': t('finder.open', head) }, shortName(head));
+/** A button that opens a head; `key` names its place where the list is made anew. */
+function headButton(head, key = null) {
+  return el('button', { type: 'button', class: 'head-button', 'data-open': `${head.layer}.${head.head}`, 'data-key': key, 'aria-label': t('finder.open', head) }, shortName(head));
 }
 
 function pairRow([one, other, distance], heads) {
@@ -36,7 +36,7 @@ function nearestLine(state, { heads, distances }) {
   const chosen = shownHead(state);
   if (!Number.isInteger(chosen.layer) || !Number.isInteger(chosen.head)) return el('p', { class: 'fine' }, t('alike.near_none'));
   const near = nearestTo(distances, chosen.layer * heads + chosen.head, NEAREST);
-  const items = near.map(({ index, distance }) => el('li', {}, headButton(headOf(index, heads)), el('span', { class: 'number' }, fixedText(distance, 3))));
+  const items = near.map(({ index, distance }, at) => el('li', {}, headButton(headOf(index, heads), at), el('span', { class: 'number' }, fixedText(distance, 3))));
   return [el('h3', {}, t('alike.near', { place: shortName(chosen) })), el('ol', {}, items)];
 }
 
@@ -63,14 +63,21 @@ export function mountAlike(root, store) {
   mountAlikeMap(root, store, pairWords);
   mountAlikePoints(root, store);
 
-  let listed = null;
+  /** Rebuilds a part when one of the values that it shows is another. */
+  const built = new Map();
+  function keep(node, values, children) {
+    if (built.get(node)?.every((value, at) => value === values[at])) return;
+    built.set(node, values);
+    refill(node, children());
+  }
+
   function show(now) {
     if (now.finder.tab !== 'alike') return;
     const { status, answer, distances, error } = now.similarity;
-    const ready = status === 'ready';
+    const ready = isComparable(now.similarity);
     const heads = siteOf(now)?.n_heads;
     state.hidden = ready;
-    state.textContent = ready ? '' : status === 'error' ? errorText(error) : t('alike.loading');
+    state.textContent = ready ? '' : status === 'error' ? errorText(error) : t(status === 'ready' ? 'finder.untested' : 'alike.loading');
     for (const [name, node] of Object.entries({ map, points, list })) node.hidden = !ready || now.finder.view !== name;
     ref(root, 'alike-points-legend').hidden = points.hidden;
     ref(root, 'alike-colour-label').hidden = points.hidden;
@@ -78,12 +85,10 @@ export function mountAlike(root, store) {
     legend.hidden = !ready || now.finder.view !== 'map';
     nearest.hidden = !ready || now.finder.view === 'list';
     if (!ready) return;
-    fill(legend, legendOf(now.scheme, answer.rows));
-    if (listed !== answer) {
-      listed = answer;
-      fill(list, pairList(answer, heads));
-    }
-    fill(nearest, nearestLine(now, { heads, distances }));
+    const { layer, head } = shownHead(now);
+    keep(legend, [now.scheme, answer], () => legendOf(now.scheme, answer.rows));
+    keep(list, [answer], () => pairList(answer, heads));
+    keep(nearest, [answer, layer, head], () => nearestLine(now, { heads, distances }));
   }
 
   for (const node of [list, nearest]) {

@@ -25,7 +25,7 @@ function alikeItem(alike) {
   const pairs = alike.flatMap((some, layer) => some.map(([one, other, distance]) => ({ layer, one, other, distance })));
   if (!pairs.length) return null;
   const buttons = pairs.map(({ layer, one, other, distance }) =>
-    el('button', { type: 'button', class: 'head-button', 'data-open': `${layer}.${one}` }, `${layer}·${one} ≈ ${layer}·${other} (${fixedText(distance, 3)})`));
+    el('button', { type: 'button', class: 'head-button', 'data-open': `${layer}.${one}`, 'data-key': `alike-${layer}.${one}.${other}` }, `${layer}·${one} ≈ ${layer}·${other} (${fixedText(distance, 3)})`));
   return el('li', { class: 'is-warning' }, t('warning.heads_alike'), el('span', { class: 'alike-buttons' }, buttons));
 }
 

@@ -1,7 +1,7 @@
 /** How far each layer looks, with what uniform attention would do. Listens to layers, similarity, finder, view, preview; emits head, show-head. */
 
 import { alikeInLayers } from '../alike.js';
-import { el, fill, ref } from '../dom.js';
+import { el, ref, refill } from '../dom.js';
 import { errorText } from '../errors.js';
 import { fixedText, t, whole } from '../i18n.js';
 import { finished, isCross, shownHead, siteOf } from '../select.js';
@@ -10,7 +10,6 @@ import { findings } from './layer-findings.js';
 
 /** Distances are whole tokens; halves of them come from a mean over heads. */
 const far = (value) => (value === null || value === undefined ? '–' : Number.isInteger(value) ? whole(value) : fixedText(value, 1));
-
 
 /** The same uniform figures for all layers, or null where masks differ. */
 function commonUniform(layers) {
@@ -34,7 +33,7 @@ function layerRow({ layer }, figures, given) {
   const label = distance ? t('layers.row', {
     layer, mean: fixedText(distance.mean, 1), spread: fixedText(distance.spread, 1), uniform: fixedText(distance.uniform, 1), half: far(window?.within_50), most: far(window?.within_90),
   }) : t('finder.untested');
-  const button = el('button', { type: 'button', tabindex: -1, 'aria-label': label }, String(layer));
+  const button = el('button', { type: 'button', tabindex: -1, 'data-key': `layer-${layer}`, 'aria-label': label }, String(layer));
   return el('tr', { 'data-layer': layer }, el('th', { scope: 'row' }, button),
     el('td', {}, figures?.curve ? curve(figures.curve, figures.uniform_curve, given) : '–'),
     el('td', { class: 'number' }, distance ? [fixedText(distance.mean, 1), el('span', { class: 'layer-spread' }, ` ± ${fixedText(distance.spread, 1)}`), quiet(apart, distance.uniform)] : '–'),
@@ -53,7 +52,7 @@ function headRow(bins, given) {
 }
 
 function versionChoice(version, store) {
-  const button = (value) => el('button', { type: 'button', 'aria-pressed': String(version === value), onclick: () => store.emit('find', { version: value }) }, t(`layers.version_${value}`));
+  const button = (value) => el('button', { type: 'button', 'data-key': `version-${value}`, 'aria-pressed': String(version === value), onclick: () => store.emit('find', { version: value }) }, t(`layers.version_${value}`));
   return el('div', { class: 'segments', role: 'group', 'aria-label': t('layers.version') }, button('all'), button('first'));
 }
 
@@ -79,12 +78,22 @@ function content({ bins, near, layers, verdicts, warnings }, wanted, alike, stor
 export function mountLayers(root, store) {
   const box = ref(root, 'layers-box');
 
+  let marked = null; // the layer that is marked
   function mark(state) {
     const { layer } = shownHead(state);
+    marked = layer;
     for (const row of box.querySelectorAll('[data-layer]')) {
       if (row.dataset.layer === String(layer)) row.setAttribute('aria-current', 'true');
       else row.removeAttribute('aria-current');
     }
+  }
+
+  /** The row that the keys walked to comes into the picture, where the box scrolls by itself. */
+  function follow(state) {
+    const before = marked;
+    mark(state);
+    if (marked === before || state.finder.tab !== 'layers' || box.scrollHeight <= box.clientHeight) return;
+    box.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest' });
   }
 
   box.addEventListener('click', ({ target }) => {
@@ -105,8 +114,8 @@ export function mountLayers(root, store) {
     if (wanted.every((value, at) => value === built[at])) return;
     built = wanted;
     const words = isCross(state) ? t('layers.none') : status === 'error' ? errorText(error) : t('layers.loading');
-    fill(box, status === 'ready' && answer.layers.length ? content(answer, finder.version, distances ? alikeInLayers(distances, siteOf(state).n_heads) : [], store) : el('p', { class: 'fine', role: 'status' }, words));
+    refill(box, status === 'ready' && answer.layers.length ? content(answer, finder.version, distances ? alikeInLayers(distances, siteOf(state).n_heads) : [], store) : el('p', { class: 'fine', role: 'status' }, words));
     mark(state);
   });
-  store.subscribe(['view', 'preview'], mark);
+  store.subscribe(['view', 'preview'], follow);
 }

@@ -17,6 +17,7 @@ export function mountPoints({ figure, plot, ring, text }, store, words) {
   let spots = []; // {layer, head, x, y} in the axes' own numbers
   let frame = null; // {ranges, margin, size}
   let latest = 0;
+  let hovered = null; // the spot that is told
   const canvas = el('canvas', { class: 'marks-canvas', 'aria-hidden': 'true' });
   plot.after(canvas);
 
@@ -84,6 +85,7 @@ export function mountPoints({ figure, plot, ring, text }, store, words) {
     }
     spots = shown;
     frame = { ranges, margin, size: { width: layout.width, height: layout.height } };
+    hovered = null; // it is of the picture before
     tell(null);
     paintAll(paint);
     await draw(plotly, plot, unmarked(shown), layout);
@@ -96,11 +98,11 @@ export function mountPoints({ figure, plot, ring, text }, store, words) {
     spots = [];
     frame = null;
     canvas.width = 0;
+    hovered = null;
     tell(null);
     mark();
   }
 
-  let hovered = null;
   const point = perFrame((spot) => {
     hovered = spot;
     tell(spot);
