@@ -10,7 +10,10 @@ from app.schemas.heads import Role, ScoreName
 
 
 class MeanScore(BaseModel):
-    """Means over the texts that can show it; by_text: the corrected score on each, null where it cannot be told."""
+    """Means over the texts that can show it; by_text: the corrected score on each, null where it cannot be told.
+
+    `corrected` is that of the mean score by the mean chance: (score − chance) / (1 − chance).
+    """
 
     score: float
     chance: float
@@ -65,6 +68,7 @@ class ReferenceHead(_Figures):
     site: str
     layer: int
     head: int
+    own_sink: Annotated[float, Field(description="mean over the texts")]
     without: dict[Literal["first", "special"], MeanWithout | None]
     role: Role
 

@@ -201,7 +201,7 @@ class NoCounterpart(DomainError):
 
 
 class WeightsChanged(DomainError):
-    """The model's weights are no longer those of the run, so nothing can be compared with it."""
+    """The model's weights are no longer those of the run, or those that a reference panel was asked for."""
 
     code = "weights_changed"
 

@@ -31,6 +31,7 @@ def average_heads(by_text: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Fi
     for heads in zip(*by_text.values(), strict=True):
         own = dict(zip(names, heads, strict=True))
         head = {name: heads[0][name] for name in PLACE} | _version(own)
+        head["own_sink"] = _mean([one["own_sink"] for one in heads])
         head["without"] = {
             version: _version(_part(_part(own, "without"), version), removed=True)
             if any(one["without"][version] for one in heads)

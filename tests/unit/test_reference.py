@@ -67,7 +67,8 @@ def figures(corrected: float | None, entropy: float = 0.5, length: int = 3) -> d
 
 def head(corrected: float | None, **more: Any) -> dict[str, Any]:
     without = {"first": {"removed": 0.25, **figures(corrected)}, "special": None}
-    return {"site": "decoder.self", "layer": 1, "head": 2, **figures(corrected, **more), "without": without}
+    place = {"site": "decoder.self", "layer": 1, "head": 2}
+    return {**place, **figures(corrected, **more), "own_sink": 0.2, "without": without}
 
 
 def test_each_text_counts_the_same_and_what_none_shows_stays_unknown() -> None:
@@ -94,6 +95,11 @@ def test_each_text_counts_the_same_and_what_none_shows_stays_unknown() -> None:
     assert found["without"]["first"]["scores"]["previous"]["by_text"]["code"] == 0.4
     assert (found["role"]["name"], found["role"]["corrected"]) == ("mixed", pytest.approx(0.2 / 0.9))
     assert "induction" in found["role"]["untested"]
+
+
+def test_a_heads_own_sink_is_averaged() -> None:
+    (found,) = average_heads({"prose": [head(0.5)], "code": [{**head(0.5), "own_sink": 0.6}]})
+    assert found["own_sink"] == 0.4
 
 
 def test_a_text_without_special_tokens_is_left_out_of_what_is_without_them() -> None:
