@@ -1,8 +1,7 @@
 """Two heads side by side: the difference of their weights on the axes that both runs share.
 
-Read back a few rows at a time, whatever the cells and the gaps between what the runs share, so that memory does not grow
-with the size of the matrix. Nothing here knows
-HTTP; how tokens are aligned is told by `models/alignment.py`.
+Read back a few rows at a time, whatever the cells and the gaps between what the runs share, so that memory does not
+grow with the size of the matrix. Nothing here knows HTTP; how tokens are aligned is told by `models/alignment.py`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from models.huggingface import HuggingFaceModel
 from models.lens_windows import Axis, LensRequest, LensWindow, lens_window
 from models.lenses import Lens
 from models.own import OwnModel
-from models.protocol import CaptureReader, Pool
+from models.protocol import CaptureReader, Pool, Span
 from tests.parity.own import random_ids as own_ids
 from tests.parity.own import small_model
 from tests.parity.references import eager_attentions
@@ -135,6 +135,25 @@ def test_pooled_windows_pool_the_unit_sums(lens: Lens, pool: Pool, monkeypatch: 
             kept = cell[~cell.isnan()]
             expected = (kept.max() if pool == "max" else kept.mean()) if len(kept) else torch.tensor(torch.nan)
             assert_same(found.weights[i, j], expected.double(), 1e-6)
+
+
+@pytest.mark.parametrize("pool", ["max", "mean"])
+@pytest.mark.parametrize("axis", [Axis.of_tokens(LENGTH), UNITS], ids=["tokens", "units"])
+def test_a_large_cell_is_read_a_few_rows_at_a_time(axis: Axis, pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, capture, _ = seen("llama")
+    whole = [ask(capture, "value", axis, axis, max_cells=cells, pool=pool).window.weights for cells in (1, 6)]
+    read, part = [], lenses.Scaled.part
+
+    def noted(self: lenses.Scaled, rows: Span, cols: Span) -> tuple[Tensor, Tensor]:
+        read.append((rows[1] - rows[0]) * (cols[1] - cols[0]))
+        return part(self, rows, cols)
+
+    monkeypatch.setattr(lenses.Scaled, "part", noted)
+    monkeypatch.setattr(lens_windows, "WEIGHTS_AT_ONCE", 5 * LENGTH)
+    for cells, expected in zip((1, 6), whole, strict=True):
+        found = ask(capture, "value", axis, axis, max_cells=cells, pool=pool).window.weights
+        assert_same(found, expected.double(), 1e-6)
+    assert max(read) == 5 * LENGTH
 
 
 @pytest.mark.parametrize("family", list(PROJECTIONS))
