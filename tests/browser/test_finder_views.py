@@ -14,8 +14,6 @@ from tests.browser.screen import Screen, until
 from tests.browser.test_access import PHONE, ROOT, serious
 from tests.browser.test_finder import REPEATED, open_tab
 
-pytestmark = pytest.mark.deep
-
 SHARES = ("previous", "self", "next", "duplicate", "induction", "punctuation", "local", "first", "special")
 
 
@@ -264,8 +262,12 @@ def test_views_are_whole_in_chinese_and_fit_a_phone(open_screen: OpenScreen, fak
     screen = open_screen(fake_server, lang="zh", viewport=PHONE)
     screen.run(REPEATED)
     screen.part("figures").locator("summary").click()
+    lines = {screen.part(name).bounding_box()["y"] for name in ("nav-explore", "theme", "show-keys")}  # type: ignore[index]
+    assert max(lines) - min(lines) < 8  # one line of the header
     for tab in ("pictures", "table", "scatter", "alike", "layers"):
         open_tab(screen, tab)
+        if tab == "scatter":
+            assert screen.part("scatter-x").evaluate("(select) => select.clientWidth") > 120  # a score's whole name
         if tab == "alike":
             expect(screen.part("nearest")).to_be_visible(timeout=60_000)
         screen.page.wait_for_timeout(300)

@@ -10,8 +10,6 @@ from playwright.sync_api import expect
 from tests.browser.conftest import OpenScreen
 from tests.browser.screen import Screen, until
 
-pytestmark = pytest.mark.deep
-
 TEXT = "The animal didn't cross. It was tired! 我爱北京天安门。 The animal slept & <b>dreamt</b>."
 
 
