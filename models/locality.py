@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from models.diagonals import sum_by_offset
-from models.head_scores import DECIMALS, binned, distance_bins, within
+from models.head_scores import binned, distance_bins, rounded, within
 from models.head_targets import MIN_ROWS, NEAR
 from models.masks import ROWS_AT_ONCE, MaskLayout
 
@@ -109,7 +109,8 @@ def _uniform_of_dense(mask: Tensor, rows: Tensor, *, without_first: bool) -> Ten
 
 
 def _layer(figures: Mapping[str, Tensor], uniform: Tensor) -> Answer | None:
-    told = figures["entropy"][2] >= MIN_ROWS  # heads with enough rows
+    # heads with enough rows, and with numbers: a pass that gave none fails its card
+    told = (figures["entropy"][2] >= MIN_ROWS) & figures["entropy"][0].isfinite()
     if not bool(told.any()):
         return None
     mass = figures["by_distance"][told].double()  # (heads, distances)
@@ -133,8 +134,8 @@ def _layer(figures: Mapping[str, Tensor], uniform: Tensor) -> Answer | None:
         "uniform_curve": binned(uniform[None])[0],
         "heads": int(told.sum()),
     }
-    rounded = _plain(layer)
-    return {**rounded, "kind": _kind(rounded)}
+    plain = _plain(layer)
+    return {**plain, "kind": _kind(plain)}
 
 
 def _kind(layer: Answer) -> str:
@@ -155,7 +156,7 @@ def _verdicts(layers: Sequence[Answer | None]) -> list[Answer]:
         found = [layer for _, layer in members]
 
         def average(part: str, name: str, found: Sequence[Answer] = found) -> float:
-            return round(float(sum(layer[part][name] for layer in found)) / len(found), DECIMALS)
+            return rounded(float(sum(layer[part][name] for layer in found)) / len(found))
 
         verdicts.append(
             {
@@ -188,4 +189,4 @@ def _plain(values: Mapping[str, Any]) -> Answer:
 def _number(value: Tensor | int) -> int | float | list[float]:
     if isinstance(value, int):
         return value
-    return round(value.item(), DECIMALS) if value.dim() == 0 else [round(one, DECIMALS) for one in value.tolist()]
+    return rounded(value.item()) if value.dim() == 0 else [rounded(one) for one in value.tolist()]

@@ -113,6 +113,15 @@ def test_layers_that_cannot_be_told_part_the_others() -> None:
     assert found["warnings"]["first"] == [], "the highest layer is not known to be local"
 
 
+def test_heads_without_numbers_are_left_out() -> None:
+    broken = torch.stack([NEAR] * 3)
+    broken[0, 0, 40] = torch.nan
+    broken[1, :, 40] = torch.nan
+    first, second, _third = locality(broken)["layers"]
+    assert (first["all"]["heads"], first["all"]["distance"]["spread"]) == (1, 0.0)
+    assert second["all"] is None
+
+
 def test_chance_is_over_the_rows_that_count() -> None:
     """Heads that rest on the first token in the second half: without it only the first half is left."""
     weights = EVEN.clone()
