@@ -297,6 +297,7 @@ def test_the_code_that_runs_a_model_can_be_chosen_where_there_is_a_choice(screen
     expect(screen.part("implementation")).to_have_value("own")
     screen.part("run").click()
     until(lambda: len(asked) == 1)
+    expect(screen.part("problem")).to_be_visible()  # until then the button would cancel
     screen.part("implementation").select_option("transformers")
     screen.part("run").click()
     until(lambda: len(asked) == 2)
