@@ -25,7 +25,10 @@ from models.tokens import Token
 
 Unit = Literal["token", "character", "word", "sentence"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
+MOST_AT_ONCE = 4000  # characters that are looked at together; a sentence that is longer in itself ends there
+MOST_CHINESE = 1000  # the same in a run of Chinese characters without a stop
 _HAN = regex.compile(r"\p{Han}+")
+_PARAGRAPH = regex.compile("[^\r\n\x85\u2028\u2029]*(?:\r\n|[\r\n\x85\u2028\u2029])?")  # each ends all units
 _CHINESE = "Chinese"  # a class of our own: words inside a run of them are not Unicode's to find
 # Characters of one of these classes never have a boundary between them, and how many they are makes no difference: a
 # run of them counts as one character.
@@ -38,9 +41,9 @@ _ONE_SENTENCE = frozenset(
         SentenceBreak.OLETTER,
         SentenceBreak.NUMERIC,
         SentenceBreak.OTHER,
-        SentenceBreak.EXTEND,
     }
 )
+_NO_SENTENCE = frozenset({SentenceBreak.EXTEND, SentenceBreak.FORMAT})  # counts as what it follows (rule SB5)
 _ONE_WORD = frozenset({WordBreak.ALETTER, WordBreak.NUMERIC, WordBreak.KATAKANA, WordBreak.WSEGSPACE, _CHINESE})
 
 
@@ -87,7 +90,7 @@ class Segmenter:
     def ends(self, text: str, unit: Literal["word", "sentence"]) -> list[int]:
         """Where the words or sentences of a text end, in characters, the last at its end; empty for an empty text."""
         if unit == "sentence":
-            return _ends(text, sentence_boundaries, sentence_break, _ONE_SENTENCE)
+            return _ends(text, sentence_boundaries, sentence_break, _ONE_SENTENCE, _NO_SENTENCE)
         found = set(_ends(text, word_boundaries, _word_class, _ONE_WORD))
         for run in _HAN.finditer(text):
             found.update(run.start() + end for end in self._chinese_ends(run.group()))
@@ -113,11 +116,18 @@ class Segmenter:
 
     def _chinese_ends(self, run: str) -> Iterator[int]:
         """Where the words of a run of Chinese characters end, without its very end."""
-        words = list(self._dictionary().cut(run)) if len(run) > 1 else [run]
-        end = 0
-        for word in words[:-1] if "".join(words) == run else []:
-            end += len(word)
-            yield end
+        start = 0
+        while start < len(run):
+            part = run[start : start + MOST_CHINESE]
+            words = list(self._dictionary().cut(part)) if len(part) > 1 else [part]
+            if "".join(words) != part:
+                words = [part]
+            if start + len(part) < len(run) and len(words) > 1:
+                words.pop()  # it may go on
+            for word in words:
+                start += len(word)
+                if start < len(run):
+                    yield start
 
     def _dictionary(self) -> Any:  # noqa: ANN401  jieba has no types
         with self._lock:
@@ -174,11 +184,37 @@ def _word_class(character: str) -> object:
 
 
 def _ends(
-    text: str, boundaries: Callable[[str], Iterable[int]], class_of: Callable[[str], Any], one: frozenset[Any]
+    text: str,
+    boundaries: Callable[[str], Iterable[int]],
+    class_of: Callable[[str], Any],
+    one: frozenset[Any],
+    ignored: frozenset[Any] = frozenset(),
 ) -> list[int]:
-    # The library's time grows with the square of a run of spaces, so runs in which nothing can end count once.
+    # The library's time grows with the square of a run of spaces, and with that of the text, so: runs in which nothing
+    # can end count once, what never counts is left out, and long texts are cut.
     class_of = lru_cache(maxsize=None)(class_of)
-    classes = [class_of(character) for character in text]
-    kept = [i for i, own in enumerate(classes) if i == 0 or own != classes[i - 1] or own not in one]
-    places = [*kept, len(text)]
-    return [places[end] for end in boundaries("".join(text[i] for i in kept)) if end]
+    ends: list[int] = []
+    for paragraph in _PARAGRAPH.finditer(text):
+        kept: list[int] = []
+        before = None
+        for i, own in enumerate(map(class_of, paragraph.group())):
+            if i and (own in ignored or (own == before and own in one)):
+                continue
+            kept.append(i)
+            before = own
+        found = _ends_in_parts([paragraph.group()[i] for i in kept], boundaries)
+        places = [*kept, len(paragraph.group())]
+        ends += [paragraph.start() + places[end] for end in found]
+    return ends
+
+
+def _ends_in_parts(characters: Sequence[str], boundaries: Callable[[str], Iterable[int]]) -> Iterator[int]:
+    # A part goes on where the last but one of its units ends, so that what follows an end is always seen with it.
+    first = 0
+    while first < len(characters):
+        part = characters[first : first + MOST_AT_ONCE]
+        found = [end for end in boundaries("".join(part)) if end]
+        if first + len(part) < len(characters) and len(found) > 2:
+            found = found[:-2]
+        yield from (first + end for end in found)
+        first += found[-1]

@@ -26,10 +26,10 @@ def read_units(
 ) -> Response:
     """One text of a run cut into characters, words or sentences, each a run of whole tokens."""
     record, _capture = everything.runs.read(run_id)
-    found = everything.lenses.units(record, unit, side)
     tag = run_tag(request, record)
     if (answer := unchanged(request, tag)) is not None:
         return answer
+    found = everything.lenses.units(record, unit, side)
     names = ("index", "text", "first", "stop", "start", "end", "special")
     listed = [{name: getattr(one, name) for name in names} for one in found]
     return tagged(json_bytes({"unit": unit, "side": side, "units": listed}), tag)

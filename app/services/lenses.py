@@ -32,6 +32,7 @@ class LensService:
         self._units: OrderedDict[tuple[str, ...], tuple[TextUnit, ...]] = OrderedDict()
         self._rollouts: OrderedDict[tuple[str, str, str, int], Tensor] = OrderedDict()
         self._lock = threading.Lock()
+        self._cutting = threading.Lock()  # one text at a time: whoever waits may want the same
         self._rolling = threading.Lock()  # one rollout at a time: the next layer goes on from it
 
     def units(self, record: RunRecord, unit: Unit, side: Side) -> tuple[TextUnit, ...]:
@@ -44,12 +45,14 @@ class LensService:
             if key in self._units:
                 self._units.move_to_end(key)
                 return self._units[key]
-        found = self._segmenter.units(tokens, unit)
-        with self._lock:
-            self._units[key] = found
-            while len(self._units) > KEPT_UNITS:
-                self._units.popitem(last=False)
-        return found
+        with self._cutting:
+            if key not in self._units:
+                found = self._segmenter.units(tokens, unit)
+                with self._lock:
+                    self._units[key] = found
+                    while len(self._units) > KEPT_UNITS:
+                        self._units.popitem(last=False)
+            return self._units[key]
 
     def axes(self, record: RunRecord, site: str, unit: Unit) -> tuple[Axis, Axis]:
         """The units of a site's rows and columns."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 from starlette.testclient import TestClient
 
 from app.services.lenses import KEPT_UNITS
+from models.units import Segmenter, TextUnit
 from tests.api.conftest import PAIRS, SEQ2SEQ, make_run, settle
 
 
@@ -54,6 +59,36 @@ def test_what_is_not_there_is_refused(client: TestClient, run: dict[str, Any]) -
     assert (answer.status_code, "unit" in answer.json()["error"]["details"]["fields"]) == (422, True)
     assert client.get(f"/api/runs/{run['id']}/units").status_code == 422
     assert client.get(f"/api/runs/{'0' * 64}/units?unit=word").status_code == 404
+
+
+def test_many_requests_at_once_cut_a_text_once(
+    client: TestClient, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, all_here, cut = [], threading.Barrier(3), Segmenter.units
+
+    def counted(*given: Any) -> tuple[TextUnit, ...]:
+        calls.append(given)
+        time.sleep(0.1)
+        return cut(*given)
+
+    monkeypatch.setattr(Segmenter, "units", counted)
+    lenses = client.app.state.services.lenses  # type: ignore[attr-defined]
+    record = client.app.state.services.runs.read(run["id"])[0]  # type: ignore[attr-defined]
+
+    def ask(_: int) -> tuple[TextUnit, ...]:
+        all_here.wait(10)
+        found: tuple[TextUnit, ...] = lenses.units(record, "word", "source")
+        return found
+
+    with ThreadPoolExecutor(3) as threads:
+        first, *others = threads.map(ask, range(3))
+    assert len(calls) == 1
+    assert all(other is first for other in others)
+    address = f"/api/runs/{run['id']}/units?unit=sentence"
+    tag = client.get(address).headers["etag"]
+    lenses._units.clear()
+    assert client.get(address, headers={"If-None-Match": tag}).status_code == 304
+    assert len(calls) == 2  # what the client has is not cut again
 
 
 def test_units_are_tagged_and_few_are_kept(client: TestClient, run: dict[str, Any]) -> None:

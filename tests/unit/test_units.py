@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +24,9 @@ TOKENIZERS = {
     "byte_fallback": byte_fallback(),
     "decomposing": decomposing(),
 }
-LETTERS = st.text(st.sampled_from("aB1 .,!?\n\r\t\"')。！？，今天好說x\u0301\u200d\u3000👩💻🇨🇳й…:;-"), max_size=40)
+LETTERS = st.text(
+    st.sampled_from("aB1 .,!?\n\r\t\"')。！？，今天好說x\u0301\u200d\u00ad\u2028\u3000👩💻🇨🇳й…:;-"), max_size=40
+)
 
 
 def texts_of(found: tuple[TextUnit, ...]) -> list[str]:
@@ -80,6 +83,17 @@ def test_counting_runs_once_finds_the_same_ends(text: str) -> None:
         end for end in sentence_boundaries(text) if end
     ]
     assert units._ends(text, word_boundaries, word_break, frozenset())[-1:] == [len(text)][: len(text)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=st.text(st.sampled_from("aB1 .!?)。今\u0301"), min_size=80, max_size=200))
+def test_a_text_in_parts_has_the_same_ends(text: str) -> None:
+    """Where no sentence is as long as a part, parts change nothing."""
+    ends = [end for end in sentence_boundaries(text) if end]
+    if max(after - before for before, after in pairwise([0, *ends])) <= 20:
+        with pytest.MonkeyPatch.context() as planted:
+            planted.setattr(units, "MOST_AT_ONCE", 60)
+            assert SEGMENTER.ends(text, "sentence") == ends
 
 
 def test_a_wrong_merge_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,6 +162,41 @@ def test_a_text_whose_head_was_cut_keeps_its_places() -> None:
     ]
     (unit,) = SEGMENTER.units(tokens, "word")
     assert (unit.text, unit.start, unit.end) == ("bc", 900, 902)
+
+
+def test_a_long_run_of_chinese_is_cut_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "我爱北京天安门" * 4
+    whole = SEGMENTER.ends(text, "word")
+    monkeypatch.setattr(units, "MOST_CHINESE", 9)
+    assert SEGMENTER.ends(text, "word") == whole
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [("a.1, 0.25, ", "sentence"), ("\u00ad ", "sentence"), ("龘靐齉", "word")],
+    ids=["ones", "soft", "rare"],
+)
+def test_what_is_looked_at_together_is_bounded(
+    text: str, unit: Literal["word", "sentence"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def noted(part: str) -> list[int]:
+        seen.append(len(part))
+        return list(sentence_boundaries(part))
+
+    monkeypatch.setattr(units, "sentence_boundaries", noted)
+    cut = SEGMENTER._dictionary().cut
+
+    def cut_noted(part: str) -> Any:  # noqa: ANN401  jieba has no types
+        seen.append(len(part))
+        return cut(part)
+
+    monkeypatch.setattr(SEGMENTER._dictionary(), "cut", cut_noted)
+    assert SEGMENTER.ends(text * 1500, unit)[-1] == len(text) * 1500
+    assert 0 < max(seen) <= (1000 if unit == "word" else 4000)
+    if text == "\u00ad ":
+        assert max(seen) == 2  # spaces count once, what is inside them not at all
 
 
 def test_many_spaces_take_no_time() -> None:
