@@ -30,6 +30,6 @@ def read_units(
     if (answer := unchanged(request, tag)) is not None:
         return answer
     found = everything.lenses.units(record, unit, side)
-    names = ("index", "text", "first", "stop", "start", "end", "special")
+    names = ("index", "text", "first", "stop", "start", "end", "special", "segment")
     listed = [{name: getattr(one, name) for name in names} for one in found]
     return tagged(json_bytes({"unit": unit, "side": side, "units": listed}), tag)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -39,6 +39,7 @@ class TextUnit(BaseModel):
     start: int
     end: int
     special: bool
+    segment: Annotated[int, Field(description="1 for the second text of a pair, in which start and end then count")]
 
 
 class Units(BaseModel):

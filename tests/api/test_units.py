@@ -46,7 +46,9 @@ def test_every_token_is_in_one_unit_and_texts_are_the_users(client: TestClient) 
 
 def test_pairs_and_targets_are_texts_of_their_own(client: TestClient) -> None:
     pair = make_run(client, "no end", model=PAIRS, text_pair="and on")
-    assert texts(units(client, pair, "sentence")) == ["<s>", "no end", "</s>", "and on", "</s>"]
+    of_both = units(client, pair, "sentence")
+    assert texts(of_both) == ["<s>", "no end", "</s>", "and on", "</s>"]
+    assert [(one["segment"], one["start"]) for one in of_both] == [(0, 0), (0, 0), (0, 6), (1, 0), (1, 6)]
     written = make_run(client, "one two", model=SEQ2SEQ, target_text="three. Four")
     assert texts(units(client, written, "sentence", side="target")) == ["<s>", "three.", " Four"]
     assert texts(units(client, written, "sentence")) == ["<s>", "one two"]
