@@ -7,6 +7,7 @@ grow with the size of the matrix. Nothing here knows HTTP; how tokens are aligne
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import torch
@@ -87,13 +88,19 @@ class Pair:
 
 def pair_up(a: Side, b: Side) -> Pair:
     """Align the axes of two heads."""
-    rows = align(a.axes[0], b.axes[0])
-    cols = align(a.axes[1], b.axes[1]) if a.is_cross or b.is_cross else rows
+    rows = _aligned(a.axes[0], b.axes[0])
+    cols = _aligned(a.axes[1], b.axes[1]) if a.is_cross or b.is_cross else rows
     if a.is_cross != b.is_cross:
         return Pair(a, b, Alignment(rows.by, ()), Alignment(cols.by, ()), "sites")
     if not rows.segments or not cols.segments:
         return Pair(a, b, Alignment(rows.by, ()), Alignment(cols.by, ()), "nothing_in_common")
     return Pair(a, b, rows, cols)
+
+
+@lru_cache(maxsize=8)
+def _aligned(a: tuple[Token, ...], b: tuple[Token, ...]) -> Alignment:
+    """The alignment of two token lists; the last few are kept, for every step of a zoom asks for the same ones."""
+    return align(a, b)
 
 
 def compare(pair: Pair, rows: Span | None, cols: Span | None, max_cells: int) -> dict[str, Any]:

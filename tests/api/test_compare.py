@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from starlette.testclient import TestClient
 
 from app.services import comparison
+from models.alignment import Alignment, align
 from models.capture import Capture
 from models.protocol import Window
 from models.tokens import Token
@@ -102,6 +103,21 @@ def test_two_texts_on_one_model(client: TestClient) -> None:
     matrices = weights(client, a), weights(client, b)
     assert_same(answer, expected(client, answer, *matrices))
     assert_largest(answer, *matrices)
+
+
+def test_a_zoom_aligns_once(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def counted(*given: Any) -> Alignment:
+        calls.append(given)
+        return align(*given)
+
+    monkeypatch.setattr(comparison, "align", counted)
+    a, b = make_run(client, "zoom into this")["id"], make_run(client, "zoom into that")["id"]
+    for rows in ("0:2", "1:3", "0:1"):
+        found(client, a, b, rows=rows)
+    found(client, b, a)
+    assert len(calls) == 2  # one for either order
 
 
 def test_one_text_on_two_models_is_hidden_where_either_is(client: TestClient) -> None:
