@@ -22,6 +22,8 @@ from torch import Tensor
 from models.protocol import CaptureReader, SiteDescription, Span
 
 ROWS = 128
+FEWEST_ROWS = 16
+WEIGHTS_READ = 400_000_000  # of all heads: 1,200 heads at 2,048 tokens keep their 128 rows; some seconds
 ROWS_AT_ONCE = 16
 HEADS_AT_ONCE = 256
 VALUES_IN_MEMORY = 20_000_000  # √weights of one part, 80 MB
@@ -81,11 +83,15 @@ def alike_within_layers(
 
 
 def usable_rows(capture: CaptureReader, site: SiteDescription) -> list[int]:
-    """Up to ROWS evenly spaced query rows, of those that see at least two keys in every layer."""
+    """Up to ROWS evenly spaced query rows, of those that see at least two keys in every layer.
+
+    Values:  fewer, but FEWEST_ROWS, where the heads' rows would hold more than WEIGHTS_READ
+    """
     counts = torch.stack([capture.mask(site.site, layer).visible_counts() for layer in range(site.n_layers)])
     usable = (counts.amin(0) >= 2).nonzero()[:, 0]
-    if len(usable) > ROWS:
-        usable = usable[torch.linspace(0, len(usable) - 1, ROWS).round().long()]
+    most = min(ROWS, max(FEWEST_ROWS, WEIGHTS_READ // (site.n_layers * site.n_heads * site.key_len)))
+    if len(usable) > most:
+        usable = usable[torch.linspace(0, len(usable) - 1, most).round().long()]
     chosen: list[int] = usable.tolist()
     return chosen
 

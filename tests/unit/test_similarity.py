@@ -101,6 +101,17 @@ def test_rows_are_evenly_spaced_and_see_two_keys() -> None:
     assert usable_rows(few, few.sites[0]) == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize(("weights", "rows"), [(20, 20), (1, 16), (1000, 128)])
+def test_many_heads_of_a_long_text_are_compared_in_fewer_rows(
+    weights: int, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture = build(causal_mask(N))
+    (site,) = capture.sites
+    monkeypatch.setattr("models.similarity.WEIGHTS_READ", weights * site.n_layers * site.n_heads * site.key_len)
+    found = usable_rows(capture, site)
+    assert (len(found), found[0], found[-1]) == (rows, 1, N - 1)
+
+
 def test_copies_of_a_head_are_found_and_put_side_by_side() -> None:
     capture = build(causal_mask(N), copies={(2, 3): (0, 1), (1, 2): (1, 0)})
     found = similarity(capture, capture.sites[0])
