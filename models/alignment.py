@@ -222,6 +222,10 @@ def _by_tokens(a: Sequence[Token], b: Sequence[Token]) -> Iterator[Segment]:
             yield _segment([a[block.a + at]], [b[block.b + at]])
 
 
-def _likeness(token: Token) -> tuple[bool, str, int]:
-    """What makes two tokens the same one: the text, without the spaces that some models take along."""
-    return token.special, token.text.strip() or token.text, token.part if token.parts > 1 else 0
+def _likeness(token: Token) -> tuple[bool, str, tuple[int, int, str | None]]:
+    """What makes two tokens the same one: the text, without the spaces that some models take along.
+
+    Pieces of one character share its text; they are the same only where the character is cut alike, byte by byte
+    """
+    piece = (token.part, token.parts, token.bytes) if token.parts > 1 else (1, 1, None)
+    return token.special, token.text.strip() or token.text, piece

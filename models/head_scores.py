@@ -54,8 +54,8 @@ def head_scores(figures: Mapping[str, Tensor]) -> list[Figures]:
               "distance": {mean, uniform, within_50, within_90 (distances that hold so much of the mass), bins (mass by
               distance_bins), rows} or None,
               "concentration": {share (what the most-read key gets, mean over rows), key, chance, rows} or None,
-              "own_sink": mean mass that the head's own sink takes, 0 without one,
-              "without": {"first" | "special": {removed (mean mass left out), the same four} or None}}
+              "own_sink": mean mass that the head's own sink takes, 0 without one, or None,
+              "without": {"first" | "special": {removed (mean mass left out) or None, the same four} or None}}
     """
     n_heads = figures["removed"].shape[-1]
     by_version = [_version(figures, at) for at in range(len(figures["removed"]))]
@@ -97,12 +97,13 @@ class ScoresOfSites:
 
 def _version(figures: Mapping[str, Tensor], at: int) -> list[Figures]:
     removed, entropy = figures["removed"][at].tolist(), figures["entropy"][at].T.tolist()
+    all_rows = figures["entropy"][0, 2].tolist()
     concentration = figures["concentration"][at].T.tolist()
     scores = figures["scores"][at].permute(2, 0, 1).tolist()  # heads, scores, (score, chance, rows)
     distances = _distances(figures, at)
     return [
         {
-            "removed": rounded(removed[head]),
+            "removed": rounded(removed[head]) if _can_tell(all_rows[head], removed[head]) else None,
             "scores": {name: _score(*scores[head][place]) for place, name in enumerate(SCORES)},
             "entropy": _told(entropy[head], "mean", "normalised"),
             "distance": distances[head],

@@ -54,7 +54,8 @@ def role_of(head: Figures, threshold: float = THRESHOLD) -> dict[str, Any]:
 def _sinks(head: Figures) -> list[str]:
     without = head["without"]
     # of all rows: the score "first" is over those alone that see the first key, few where a window hides it
-    sinks = ["first"] if without["first"] is not None and without["first"]["removed"] >= SINK else []
+    removed = None if without["first"] is None else without["first"]["removed"]
+    sinks = ["first"] if removed is not None and removed >= SINK else []
     read = without["first"] if sinks else head  # special tokens beside such a sink: of what it leaves
     if without["special"] is not None and read is not None and _special_mass(read) >= SINK:
         sinks.append("special")

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from models.head_targets import MIN_ROWS
 from models.protocol import CaptureReader, SiteDescription, Span
 
 ROWS = 128
@@ -85,11 +86,14 @@ def alike_within_layers(
 def usable_rows(capture: CaptureReader, site: SiteDescription) -> list[int]:
     """Up to ROWS evenly spaced query rows, of those that see at least two keys in every layer.
 
-    Values:  fewer, but FEWEST_ROWS, where the heads' rows would hold more than WEIGHTS_READ
+    Values:  none of a text with fewer than MIN_ROWS such rows, which shows no likeness; fewer, but FEWEST_ROWS, where
+             the heads' rows would hold more than WEIGHTS_READ
     """
     counts = torch.stack([capture.mask(site.site, layer).visible_counts() for layer in range(site.n_layers)])
     usable = (counts.amin(0) >= 2).nonzero()[:, 0]
     most = min(ROWS, max(FEWEST_ROWS, WEIGHTS_READ // (site.n_layers * site.n_heads * site.key_len)))
+    if len(usable) < MIN_ROWS:
+        return []
     if len(usable) > most:
         usable = usable[torch.linspace(0, len(usable) - 1, most).round().long()]
     chosen: list[int] = usable.tolist()

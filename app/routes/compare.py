@@ -13,6 +13,7 @@ from app.routes.parameters import MAX_CELLS, Cells, Range, Site, Which, chosen_s
 from app.schemas import compare as schemas
 from app.services import comparison
 from app.services.comparison import Side
+from app.services.errors import DomainError
 from app.services.runs import RunService
 from models.protocol import Index
 
@@ -52,7 +53,11 @@ def compare(
 
 def _side(runs: RunService, name: str, run_id: str, site: str | None, layer: Index, head: Index) -> Side:
     """One head of one run, or why there is none; parameters are named as the client named them."""
-    run = runs.read(run_id)
+    try:
+        run = runs.read(run_id)
+    except DomainError as error:
+        error.details["parameter"] = name  # which of the two it was
+        raise
     sites = {one.site: one for one in run[1].sites}
     where = sites[chosen_site(sites, site, f"site_{name}")]
     within(f"layer_{name}", layer, where.n_layers, ", or mean or max")

@@ -16,6 +16,7 @@ from models.pairs import Pair
 from models.protocol import Span
 
 MAX_CELLS = 65_536
+DECIMAL = r"-?[0-9]{0,9}\.?[0-9]{1,9}"
 NUMBER = "-?[0-9]{1,18}"  # a negative one is out of range, which says what the range is
 SPAN = "[0-9]{1,9}:[0-9]{1,9}"
 MAX_PAIRS = 32
@@ -28,6 +29,18 @@ def _written(pattern: str, words: str) -> BeforeValidator:
 
     def check(value: object) -> object:
         if isinstance(value, str) and re.fullmatch(pattern, value) is None:
+            raise PydanticCustomError(OWN_WORDS, "{words}", {"words": words})
+        return value
+
+    return BeforeValidator(check)
+
+
+def _from_to(low: float, high: float, pattern: str) -> BeforeValidator:
+    """Takes a number of this range; whatever else is given, the whole range is told."""
+    words = f"a number from {low} to {high}"
+
+    def check(value: object) -> object:
+        if isinstance(value, str) and (re.fullmatch(pattern, value) is None or not low <= float(value) <= high):
             raise PydanticCustomError(OWN_WORDS, "{words}", {"words": words})
         return value
 
@@ -56,8 +69,11 @@ Pairs = Annotated[
 ]
 Cells = Annotated[
     int,
-    _written(NUMBER, f"a number from 1 to {MAX_CELLS}"),
+    _from_to(1, MAX_CELLS, NUMBER),
     Query(ge=1, le=MAX_CELLS, description="bound on the cells of the answer"),
+]
+Threshold = Annotated[
+    float, _from_to(0, 1, DECIMAL), Query(ge=0, le=1, description="corrected score from which a role is given")
 ]
 
 

@@ -76,7 +76,7 @@ class _Figures(BaseModel):
 class WithoutKeys(_Figures):
     """The same with some keys left out and the rest of each row divided by what is left."""
 
-    removed: Annotated[float, Field(description="mean mass of what is left out")]
+    removed: Annotated[float | None, Field(description="mean mass of what is left out")]
 
 
 class Role(BaseModel):
@@ -102,7 +102,9 @@ class Head(_Figures):
     site: str
     layer: int
     head: int
-    own_sink: Annotated[float, Field(description="mean mass that the head's own sink takes; 0 for heads without one")]
+    own_sink: Annotated[
+        float | None, Field(description="mean mass that the head's own sink takes; 0 for heads without one")
+    ]
     without: dict[Literal["first", "special"], WithoutKeys | None]
     role: Role
     pairs: PairFigures | None = None

@@ -59,7 +59,7 @@ class _Figures(BaseModel):
 class MeanWithout(_Figures):
     """The same with some keys left out and the rest of each row divided by what is left."""
 
-    removed: float
+    removed: float | None
 
 
 class ReferenceHead(_Figures):

@@ -31,7 +31,7 @@ def average_heads(by_text: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Fi
     for heads in zip(*by_text.values(), strict=True):
         own = dict(zip(names, heads, strict=True))
         head = {name: heads[0][name] for name in PLACE} | _version(own)
-        head["own_sink"] = _mean([one["own_sink"] for one in heads])
+        head["own_sink"] = _mean_told([one["own_sink"] for one in heads])
         head["without"] = {
             version: _version(_part(_part(own, "without"), version), removed=True)
             if any(one["without"][version] for one in heads)
@@ -80,7 +80,7 @@ def _version(by_text: ByText, *, removed: bool = False) -> Figures:
         "concentration": _means(_part(by_text, "concentration"), "share", "chance"),
     }
     if removed:
-        figures["removed"] = _mean([one["removed"] for one in by_text.values() if one is not None])
+        figures["removed"] = _mean_told([one["removed"] for one in by_text.values() if one is not None])
     return figures
 
 
@@ -115,6 +115,11 @@ def _means(by_text: ByText, *names: str) -> Figures | None:
         return None
     means = {name: _mean([one[name] for one in told]) for name in names}
     return {**means, "rows": sum(one["rows"] for one in told)}
+
+
+def _mean_told(values: Sequence[float | None]) -> float | None:
+    told = [value for value in values if value is not None]
+    return _mean(told) if told else None
 
 
 def _mean(values: Sequence[float]) -> float:

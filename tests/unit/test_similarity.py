@@ -97,8 +97,9 @@ def test_rows_are_evenly_spaced_and_see_two_keys() -> None:
     assert (len(rows), rows[0], rows[-1]) == (128, 1, N - 1)
     steps = {after - before for before, after in pairwise(rows)}
     assert steps == {1, 2}
-    few = build(causal_mask(5))
-    assert usable_rows(few, few.sites[0]) == [1, 2, 3, 4]
+    few, fewer = build(causal_mask(9)), build(causal_mask(8))
+    assert usable_rows(few, few.sites[0]) == list(range(1, 9))
+    assert usable_rows(fewer, fewer.sites[0]) == [], "as with all figures"
 
 
 @pytest.mark.parametrize(("weights", "rows"), [(20, 20), (1, 16), (1000, 128)])

@@ -35,7 +35,7 @@ function lines(state, entry) {
   const { distance, concentration, without } = entry;
   const key = concentration && axesOf(state).cols[concentration.key];
   return [
-    without?.first ? el('p', {}, t('figures.removed', { n: fixedText(without.first.removed, 3) })) : null,
+    Number.isFinite(without?.first?.removed) ? el('p', {}, t('figures.removed', { n: fixedText(without.first.removed, 3) })) : null,
     distance?.within_50 === undefined || distance === null ? null
       : el('p', {}, t('figures.within', { half: whole(distance.within_50), most: whole(distance.within_90) })),
     key ? el('p', {}, t('figures.key', { n: fixedText(concentration.share, 3), at: whole(concentration.key) }), ' ', tokenLabel(labelParts(key))) : null,
