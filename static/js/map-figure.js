@@ -14,11 +14,14 @@ function labelled([from, to], pixels) {
   return Array.from({ length: Math.max(0, Math.ceil((to - first) / every)) }, (_, at) => first + at * every);
 }
 
+/** A token's place on its axis, unless it says another one itself. */
+const positionOf = (tokens, index) => (tokens[index].position === undefined ? index : tokens[index].position);
+
 function axis(range, pixels, tokens, ink) {
   const tickvals = labelled(range, pixels);
   return {
     tickvals,
-    ticktext: tickvals.map((index) => tickText(tokens[index], ink.faint, tickvals[1] - tickvals[0] > 1 ? index : null)),
+    ticktext: tickvals.map((index) => tickText(tokens[index], ink.faint, tickvals[1] - tickvals[0] > 1 ? positionOf(tokens, index) : null)),
     tickmode: 'array', type: 'linear', showgrid: false, zeroline: false, ticks: '', automargin: false, showline: false,
     tickfont: { size: 11, color: ink.strong }, fixedrange: false,
   };

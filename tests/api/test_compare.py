@@ -262,6 +262,7 @@ def test_what_is_not_there_is_named_as_it_was_given(client: TestClient) -> None:
     assert (answer.status_code, list(answer.json()["error"]["details"]["fields"])) == (422, ["site_b"])
     answer = ask(client, run, "0" * 32)
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "run_gone")
+    assert answer.json()["error"]["details"] == {"parameter": "b"}
 
 
 def test_an_unfinished_run_is_refused(start: Start) -> None:
@@ -269,6 +270,7 @@ def test_an_unfinished_run_is_refused(start: Start) -> None:
     run = client.post("/api/runs", json={"model": MODEL, "text": CAT}, headers={"Prefer": "respond-async"}).json()["id"]
     answer = ask(client, run, run)
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "run_not_finished")
+    assert answer.json()["error"]["details"]["parameter"] == "a"
 
 
 def test_too_much_is_refused_with_the_number(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,11 +116,20 @@ def test_every_head_has_its_figures(client: TestClient) -> None:
     assert heads[0]["scores"]["previous"]["score"] > 0.8, "head 0 of the fake looks at the previous token"
 
 
+@pytest.mark.parametrize("threshold", ["2", "-0.1", "nan", "inf", "abc", "", "0_1", "１"])
+def test_a_threshold_is_told_its_whole_range(client: TestClient, run: dict[str, Any], threshold: str) -> None:
+    answer = client.get(run["links"]["heads"], params={"threshold": threshold})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["details"]["fields"] == {"threshold": "a number from 0 to 1"}
+    for good in ("0", "1", "0.3", ".5"):
+        assert client.get(run["links"]["heads"], params={"threshold": good}).json()["threshold"] == float(good)
+
+
 def test_figures_that_cannot_be_told_are_null(client: TestClient, run: dict[str, Any]) -> None:
     head = client.get(run["links"]["heads"]).json()["heads"][0]
     assert set(head["scores"].values()) == {None}
-    assert head["entropy"] is None
-    assert head["role"]["name"] is None
+    assert (head["entropy"], head["own_sink"], head["without"]["first"]["removed"]) == (None, None, None)
+    assert (head["role"]["name"], head["role"]["sinks"]) == (None, [])
 
 
 def test_rows_of_one_head(client: TestClient, run: dict[str, Any]) -> None:

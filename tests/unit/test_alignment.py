@@ -53,6 +53,17 @@ def assert_sound(found: Alignment, a: list[Token], b: list[Token]) -> None:
         assert all(one[1] <= other[0] for one, other in pairwise(ranges))
 
 
+def test_pieces_of_characters_are_the_same_only_byte_by_byte() -> None:
+    def pieces(*cut: str) -> list[Token]:
+        parts = [(at, data) for at, data in enumerate(cut, 1)]
+        return [Token(at, 0, "?", " ☕", 0, 2, False, None, at, len(cut), data, 0) for at, data in parts]
+
+    start = [token(0, "a", 0)]
+    with_space, without = start + pieces("20 E2", "98", "95"), start + pieces("E2", "98", "95")
+    assert [segment.a for segment in align(with_space, [*without, token(4, "b", 2)]).segments][:2] == [(0, 1), (2, 3)]
+    assert len(align(with_space, [*with_space, token(4, "b", 2)]).segments) == 4
+
+
 def test_the_same_tokens_give_one_segment_each() -> None:
     tokens = cut_at(TEXT, [4, 9, 13, 25, 27], head=["<s>"], tail=["</s>"])
     found = align(tokens, tokens)

@@ -50,7 +50,13 @@ export function weightOf(window, place) {
   return cells.reduce((sum, value) => sum + (value ?? 0), 0) / (place.rows[1] - place.rows[0]);
 }
 
-/** Tokens for the axes of the difference: a side's own where one token stands alone, else the segment's characters. */
+/**
+ * Tokens for the axes of the difference: a side's own where one token stands alone, else the segment's characters.
+ * `position` is where it stands in both texts, null where that differs.
+ */
 export function sharedTokens(axis, tokens) {
-  return axis.map(({ text, a: [first, stop] }) => (stop - first === 1 && tokens[first].text === text ? tokens[first] : { text, parts: 1 }));
+  return axis.map(({ text, a: [first, stop], b }) => {
+    const token = stop - first === 1 && tokens[first].text === text ? tokens[first] : { text, parts: 1 };
+    return { ...token, position: first === b[0] ? first : null };
+  });
 }
