@@ -58,10 +58,12 @@ def test_pieces_of_characters_are_the_same_only_byte_by_byte() -> None:
         parts = [(at, data) for at, data in enumerate(cut, 1)]
         return [Token(at, 0, "?", " ☕", 0, 2, False, None, at, len(cut), data, 0) for at, data in parts]
 
-    start = [token(0, "a", 0)]
-    with_space, without = start + pieces("20 E2", "98", "95"), start + pieces("E2", "98", "95")
-    assert [segment.a for segment in align(with_space, [*without, token(4, "b", 2)]).segments][:2] == [(0, 1), (2, 3)]
-    assert len(align(with_space, [*with_space, token(4, "b", 2)]).segments) == 4
+    ours = [*pieces("20 E2", "98", "95"), token(4, "c", 2)]
+    cut_otherwise, cut_alike = pieces("E2", "98", "95"), pieces("20 E2", "98", "95")
+    for theirs, shared in ((cut_otherwise, [(1, 2), (2, 3)]), (cut_alike, [(0, 1), (1, 2), (2, 3)])):
+        found = align(ours, [*theirs, token(4, "b", 2)])
+        assert found.by == "tokens"
+        assert [segment.a for segment in found.segments] == shared
 
 
 def test_the_same_tokens_give_one_segment_each() -> None:
