@@ -117,13 +117,20 @@ def lens_window(
         Window(row_span, col_span, *steps, request.pool, cells_of_all.float()),
         max(lens.largest for lens in every),
         torch.stack(known).mean(0) if known else None,
-        formula(request.lens, plain=rows.plain and cols.plain),
+        formula(request.lens, request.layer, request.head, plain=rows.plain and cols.plain),
     )
 
 
-def formula(lens: Lens, *, plain: bool) -> str:
-    """What a cell is, in signs."""
-    return FORMULAS[lens] if plain else f"1/|I| · Σ(i ∈ I) Σ(j ∈ J) {FORMULAS[lens]}"
+def formula(lens: Lens, layer: Index, head: Index, *, plain: bool) -> str:
+    """What a cell is, in signs: over several layers or heads, over units, through the lens."""
+    over, of = "", ""
+    if lens != "rollout":  # it names its layers and heads itself
+        for index, number, sign in ((layer, "L", "ₗ"), (head, "H", "ₕ")):
+            if isinstance(index, str):
+                over += f"1/{number} · Σ{sign} " if index == "mean" else f"max{sign} "
+                of += sign
+    units = "" if plain else "1/|I| · Σ(i ∈ I) Σ(j ∈ J) "
+    return over + units + FORMULAS[lens].format(of=of)
 
 
 def unit_window(

@@ -34,12 +34,13 @@ NO_PROJECTION = (
     "heads' outputs as they are"
 )
 
-FORMULAS: dict[Lens, str] = {
-    "raw": "A(i, j)",
-    "sink_free": "A(i, j) / Σₖ A(i, k), j, k > 0",
-    "value": "A(i, j) · ‖v(j)‖",
-    "output": "‖A(i, j) · v(j) · W_O‖",
-    "rollout": "R(l) = ½ (Ā(l) + I) · R(l − 1), R(−1) = I, Ā = 1/H · Σₕ Aₕ",
+FORMULAS: dict[Lens, str] = {  # {of}: of which layer and head, where the cell is made of several
+    "raw": "A{of}(i, j)",
+    "sink_free": "A{of}(i, j) / Σₖ A{of}(i, k), j, k > 0",
+    "value": "A{of}(i, j) · ‖v{of}(j)‖",
+    "output": "‖A{of}(i, j) · v{of}(j) · W_O{of}‖",
+    # Id, since I is a unit of the query
+    "rollout": "R(i, j), R = R(l) = ½ (Ā(l) + Id) · R(l − 1), R(−1) = Id, Ā = 1/H · Σₕ Aₕ",
 }
 
 

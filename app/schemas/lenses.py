@@ -18,7 +18,7 @@ class LensAnswer(BaseModel):
     unit: Unit = Field(description="what rows, cols and steps count")
     formula: str = Field(
         description="what a cell is: A weights, v values, W_O the head's part of the output projection, I and J the "
-        "tokens of a query and a key unit"
+        "tokens of a query and a key unit, l and h the layers and heads that a mean or maximum is over"
     )
     unit_max: float = Field(
         description="what no cell exceeds: 1 for raw, sink_free and rollout, for value and output the largest length "

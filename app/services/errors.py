@@ -231,7 +231,7 @@ class LensRefused(DomainError):
     code = "lens_refused"
 
     def __init__(self, lens: str, reason: str, why: str, numbers: dict[str, int]) -> None:
-        message = f"The lens {lens} shows nothing here: {reason}."
+        message = f"This window cannot be shown: {reason}."  # a unit over many heads is refused without a lens too
         super().__init__(message, lens=lens, reason=reason, field=why, **numbers)
 
 

@@ -65,7 +65,7 @@ class LensService:
         if request.lens == "raw" and unit == "token":  # over many heads the stored overviews may stand in
             spans = request.rows, request.cols
             window = capture.window(request.site, request.layer, request.head, *spans, request.max_cells, request.pool)
-            return LensWindow(window, 1.0, None, formula("raw", plain=True))
+            return LensWindow(window, 1.0, None, formula("raw", request.layer, request.head, plain=True))
 
         def rolled(of: CaptureReader, site: str, layer: int) -> Tensor:
             return self._rollout(record, of, site, layer)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from app.services import lenses as service
 from app.services.records import RunRecord
-from models import lenses
+from models import lens_windows, lenses
 from models.lens_windows import Axis
 from models.units import Unit
 from tests.api.conftest import SEQ2SEQ, Start, make_run, small_model
@@ -155,6 +155,33 @@ def test_over_heads_and_layers_each_head_comes_first(client: TestClient, run: di
     mean = weights(client, run, lens="output", unit="word", head="mean")["weights"]
     for i in range(len(mean)):
         assert mean[i][: i + 1] == pytest.approx([sum(one[i][j] for one in each) / 3 for j in range(i + 1)], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("query", "formula"),
+    [
+        ({"head": "mean"}, "1/H · Σₕ Aₕ(i, j)"),
+        ({"layer": "mean", "head": "max"}, "1/L · Σₗ maxₕ Aₗₕ(i, j)"),
+        ({"layer": "max", "lens": "value", "unit": "word"}, "maxₗ 1/|I| · Σ(i ∈ I) Σ(j ∈ J) Aₗ(i, j) · ‖vₗ(j)‖"),
+        (
+            {"head": "mean", "lens": "rollout", "unit": "sentence"},
+            "1/|I| · Σ(i ∈ I) Σ(j ∈ J) R(i, j), R = R(l) = ½ (Ā(l) + Id) · R(l − 1), R(−1) = Id, Ā = 1/H · Σₕ Aₕ",
+        ),
+    ],
+)
+def test_the_formula_is_of_what_was_asked_for(
+    client: TestClient, run: dict[str, Any], query: dict[str, Any], formula: str
+) -> None:
+    assert weights(client, run, **query)["formula"] == formula
+
+
+def test_a_unit_over_too_many_heads_does_not_blame_the_lens(
+    client: TestClient, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lens_windows, "WEIGHTS_REDUCED", 5)
+    answer = client.get(run["links"]["weights"], params={"layer": 1, "head": "mean", "unit": "word"})
+    assert (answer.status_code, answer.json()["error"]["details"]["field"]) == (422, "too_many_heads")
+    assert answer.json()["error"]["message"].startswith("This window cannot be shown: over 3 heads")
 
 
 @pytest.mark.parametrize(
