@@ -73,7 +73,7 @@ export function drawRanked(canvas, thumbnail, layout, [top, height], { ink, rati
   for (let rank = from; rank < to; rank += 1) {
     const { x, y } = spotOf(layout, rank);
     const { place, figure } = label(rank);
-    const middle = y - top + layout.thumb.height + 7;
+    const middle = y - top + layout.thumb.height + 10; // clear of the frame
     context.font = `10px ${ink.font}`;
     context.fillStyle = ink.strong;
     context.textAlign = 'left';

@@ -5,8 +5,8 @@ import { fixedText, whole } from './i18n.js';
 
 const DIGITS = { distance: 1 };
 
-/** How a figure of a score is written. */
-export const figureText = (name, value) => fixedText(value, DIGITS[name] ?? 3);
+/** How a figure of a score is written, with so many digits at most. */
+export const figureText = (name, value, most = 3) => fixedText(value, Math.min(most, DIGITS[name] ?? 3));
 
 /** The columns of the score that is chosen. */
 const CHOSEN = ['value', 'chance', 'corrected', 'rows'].map((field) => ({

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
-from tests.browser.conftest import OpenScreen
+from tests.browser.conftest import ROOT, OpenScreen
 from tests.browser.screen import Screen, until
 
 REPEATED = "When Mary and John went to the store, John gave a drink to Mary. " * 3
+WORDS: dict[str, str] = json.loads((ROOT / "static/i18n/en.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -71,6 +73,7 @@ def test_every_column_sorts_both_ways_and_only_rows_on_the_screen_exist(found: S
     open_tab(found, "table")
     until(lambda: len(rows(found)) > 10)
     assert len(rows(found)) < 80
+    each_row_says_what_its_role_was_read_from(found)
     for column in ("place", "role", "value", "chance", "corrected", "rows", "self", "entropy"):
         head = found.part("table-head").locator(f'[data-column="{column}"]')
         head.click()
@@ -78,6 +81,44 @@ def test_every_column_sorts_both_ways_and_only_rows_on_the_screen_exist(found: S
         one = sorting.get_attribute("aria-sort")
         head.click()
         expect(sorting).to_have_attribute("aria-sort", "ascending" if one == "descending" else "descending")
+
+
+def read_without_the_first_token(heads: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same heads, the roles of every other layer as if a sink had hidden them."""
+    for head in heads:
+        if head["layer"] % 2 == 0 and head["role"]["best"]:
+            head["role"]["of"] = "first"
+    return heads
+
+
+def each_row_says_what_its_role_was_read_from(screen: Screen) -> None:
+    """The score that a row shows by the clearest role, and the version of the weights where it is not all."""
+
+    def altered(route: Route) -> None:
+        answer = route.fetch()
+        content = answer.json()
+        route.fulfill(response=answer, json={**content, "heads": read_without_the_first_token(content["heads"])})
+
+    screen.page.route("**/heads*", altered)
+    screen.page.reload()
+    until(lambda: len(rows(screen)) > 10)
+    heads = {place(head): head for head in read_without_the_first_token(screen.api("/heads")["heads"])}
+    seen = set()
+    for row in rows(screen):
+        head = heads[row[0]]
+        role = head["role"]
+        if role["best"] is None:
+            continue
+        named, name = role["name"] not in (role["best"], "sink"), WORDS[f"score.{role['best']}"]
+        assert (f" · {name}" in row[1]) == named
+        words = ""
+        if role["of"] == "first":
+            corrected = head["without"]["first"]["scores"][role["best"]]["corrected"]
+            words = f"* (role read without the first token: {name}, corrected {corrected:.3f})"
+        assert words in row[1]
+        assert ("*" in row[1]) == bool(words)
+        seen.add((named, bool(words)))
+    assert len(seen) == 4
 
 
 def test_the_table_is_walked_with_the_keys(found: Screen) -> None:
@@ -116,6 +157,14 @@ def test_pictures_in_order_of_a_score(found: Screen) -> None:
     found.part("finder-score").select_option("previous")
     found.part("finder-order").locator('[data-value="score"]').click()
     expect(found.part("heads")).to_have_class("heads is-ranked")
+    inner = found.js(
+        """() => {
+            const [frame, room] = ['chosen', 'heads'].map((name) =>
+                document.querySelector(`[data-ref=${name}]`).getBoundingClientRect());
+            return [frame.left - room.left, frame.top - room.top];
+        }"""
+    )
+    assert min(inner) >= 3  # its frame, which lies outside of it, is seen on every side
     found.part("canvas").click(position={"x": 20, "y": 20})
     until(lambda: (found.fragment("layer"), found.fragment("head")) == (str(best[0]["layer"]), str(best[0]["head"])))
     found.part("heads").focus()

@@ -78,7 +78,7 @@ def test_units_label_the_axes_and_name_the_cell(shown: Screen) -> None:
     assert marked == units[row]["stop"] - units[row]["first"]
     shown.page.mouse.click(*shown.place_of(row, col))
     until(lambda: shown.fragment("token") == str(units[row]["first"]))
-    expect(shown.part("pooling")).to_have_text("1 cell = 1 × 1 words")
+    expect(shown.part("pooling")).to_have_text("1 cell = 1 word × 1 word")
     assert shown.page.locator("[data-ref=plot] b").count() == 0  # <b> of the text stays text
 
 
@@ -162,11 +162,16 @@ def test_rollout_needs_a_layer_and_no_head(shown: Screen) -> None:
     shown.witness.allow("422")
     choose(shown, lens="rollout")
     expect(shown.part("head")).to_be_disabled()
+    expect(shown.part("score")).to_have_text("over all heads of layer 0, not of one head")
     shown.part("layer").select_option("mean")
     expect(shown.part("head-state")).to_contain_text("Choose a layer")
+    expect(shown.part("head-state").get_by_role("button")).to_have_count(0)  # it would be refused again
     shown.part("layer").select_option("2")
     shown.wait_for_map()
     assert drawn(shown)[-1] == pytest.approx(window(shown, layer=2, lens="rollout")["weights"][-1])
+    choose(shown, lens="raw", head="mean")
+    expect(shown.part("formula")).to_have_text("1/H · Σₕ Aₕ(i, j)")
+    assert window(shown, layer=2, head="mean")["formula"] == "1/H · Σₕ Aₕ(i, j)"
 
 
 def test_the_strip_keeps_weights(shown: Screen) -> None:

@@ -18,12 +18,14 @@ from tests.browser.test_finder import by_score, open_tab, place, rows
 TEXT = {
     "en": {
         "absent": "Not computed",
+        "until": "Until then, all figures are of this text.",
         "over": "Averaged over 4 texts: prose, code, Chinese, repeated random tokens.",
         "own": "This view is of this text, not of the reference texts.",
         "pictures": "the pictures are of this text.",
     },
     "zh": {
         "absent": "尚未计算",
+        "until": "在此之前，所有数值仍取自此文本。",
         "over": "4 段文本的平均：叙事文、代码、中文、重复的随机词元。",
         "own": "此视图取自此文本，而非参考文本。",
         "pictures": "图仍取自此文本。",
@@ -56,9 +58,11 @@ def test_computed_on_request_stopped_and_shown(own_server: str, open_screen: Ope
     switch(screen, "reference")
     state = screen.part("reference-state")
     expect(state).to_contain_text(TEXT[lang]["absent"])
+    expect(state).to_contain_text(TEXT[lang]["until"])
     state.get_by_role("button").press("Enter")
     bar = state.get_by_role("progressbar")
     expect(bar).to_have_attribute("value", re.compile(r"\d"))
+    expect(state).to_contain_text(TEXT[lang]["until"])
     cancel = state.get_by_role("button").element_handle()
     before = bar.get_attribute("value")
     until(lambda: bar.get_attribute("value") != before)

@@ -17,7 +17,7 @@ export function poolingText(window, { lens, unit }) {
   if (!window.exact) return t('pooling.loading');
   const plain = lens === 'raw' && unit === 'token';
   const what = { what: t(unit === 'token' ? 'pooling.values' : `pooling.${unit}s`), rows: window.rowStep, cols: window.colStep };
-  if (window.rowStep === 1 && window.colStep === 1) return t(plain ? 'pooling.one' : 'pooling.one_unit', what);
+  if (window.rowStep === 1 && window.colStep === 1) return t(plain ? 'pooling.one' : `pooling.one_${unit}`);
   return t(plain ? `pooling.${window.pool}` : `pooling.${window.pool}_units`, what);
 }
 

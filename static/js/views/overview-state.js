@@ -57,8 +57,9 @@ function headBox(state, store) {
   const { map } = state;
   if (!finished(state)) return null;
   if (map.status === 'error') {
-    return el('div', { class: 'state-box is-problem' }, el('p', { role: 'alert' }, errorText(map.error)),
-      el('button', { type: 'button', class: 'small-button', onclick: () => store.emit('retry-map') }, t('run.again')));
+    const again = el('button', { type: 'button', class: 'small-button', onclick: () => store.emit('retry-map') }, t('run.again'));
+    const settled = map.error?.code === 'lens_refused'; // it will be refused again
+    return el('div', { class: 'state-box is-problem' }, el('p', { role: 'alert' }, errorText(map.error)), settled ? null : again);
   }
   if (state.plotlyWanted === 'failed') return el('div', { class: 'state-box is-problem' }, el('p', { role: 'alert' }, t('figure.no_plotly')));
   if (map.status === 'loading' && !map.window) return el('div', { class: 'state-box' }, el('p', { role: 'status' }, t('figure.loading')));

@@ -16,6 +16,7 @@ import { thumbnails } from '../thumbnails.js';
 import { setBox } from './box.js';
 import { arrange, rankedRoom } from './overview-room.js';
 
+const NARROW = 72; // px: below this a place and three digits would touch
 const SIZES = 3; // of thumbnails that are kept: by layer, by score, and one from before the window changed
 
 /** Mean distance and its value under uniform attention, averaged over the heads of each layer; null without any. */
@@ -94,8 +95,8 @@ export function mountOverview(root, store) {
     const label = (rank) => {
       const { layer, head } = layout.order[rank];
       const figure = figures[order[rank]];
-      const shown = figure ? figureText(state.finder.score, figure.corrected ?? figure.value) : '–';
-      return { place: `${layer}·${head}`, figure: layout.thumb.width < 64 ? shown.replace(/(\.\d\d)\d$/, '$1') : shown };
+      const most = layout.thumb.width < NARROW ? 2 : 3; // digits
+      return { place: `${layer}·${head}`, figure: figure ? figureText(state.finder.score, figure.corrected ?? figure.value, most) : '–' };
     };
     drawRanked(canvas, painter(state, site, layout.thumb, look), layout, [top, Math.min(height, layout.height)], look, label);
   }

@@ -52,6 +52,7 @@ const ownNote = ({ tab, view }) => (tab === 'alike' && view === 'points' ? 'refe
 export function mountReference(root, store) {
   const [box, choice, state] = ['reference', 'figures-of', 'reference-state'].map((name) => ref(root, name));
   const running = runningParts();
+  const until = el('span', { class: 'quiet' }, t('reference.until'));
   let adrift = false; // the button that had the focus is gone, and the next one is to have it
   let built = [];
 
@@ -78,6 +79,8 @@ export function mountReference(root, store) {
     const wanted = [note, finder.tab === 'pictures', reference.on, reference.status, reference.texts, reference.error];
     if (wanted.every((value, at) => value === built[at])) return;
     built = wanted;
-    show(note ? t(note) : !reference.on ? [] : reference.status === 'running' ? running.nodes : words(reference, finder.tab), reference.status === 'ready');
+    const ready = reference.status === 'ready';
+    const parts = reference.status === 'running' ? running.nodes : words(reference, finder.tab);
+    show(note ? t(note) : !reference.on ? [] : ready ? parts : [...parts, until], ready);
   });
 }

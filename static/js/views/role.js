@@ -31,10 +31,17 @@ function parts(entry, threshold) {
   return [...sinks, main, words ? el('span', { class: 'aside' }, words) : null];
 }
 
+/** Rollout is of all heads up to a layer: a role of the chosen one would be read as of the picture. */
+const overHeads = ({ layer }) => (Number.isInteger(layer) ? el('span', { class: 'aside' }, t(layer ? 'head.rollout' : 'head.rollout_first', { layer })) : null);
+
 /** Mounts the line beside the head's name. */
 export function mountRole(root, store) {
   const line = ref(root, 'score');
   store.subscribe(['heads', 'finder', 'view', 'preview', 'run'], (state) => {
+    if (finished(state) && state.view.lens === 'rollout') {
+      fill(line, overHeads(shownHead(state)));
+      return;
+    }
     const entry = finished(state) ? entryOf(state, shownHead(state)) : undefined;
     fill(line, entry ? parts(entry, state.finder.threshold) : null);
   });

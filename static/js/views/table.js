@@ -5,8 +5,8 @@
  */
 
 import { el, fill, perFrame, ref } from '../dom.js';
-import { missingReason, sortedBy, surveyOf } from '../finder.js';
-import { t } from '../i18n.js';
+import { figureOf, missingReason, sortedBy, surveyOf } from '../finder.js';
+import { fixedText, t } from '../i18n.js';
 import { finished, shownHead } from '../select.js';
 import { COLUMNS } from '../table-columns.js';
 import { roleName, scoreName } from './finder-bar.js';
@@ -32,10 +32,20 @@ function placeCell({ layer, head }) {
   return el('th', { scope: 'row', class: 'is-place' }, el('button', { type: 'button', tabindex: -1, 'aria-label': t('finder.open', { layer, head }) }, `${layer}·${head}`));
 }
 
-function roleCell(entry, role) {
+/** Figures of the row need not be the ones that its role was read from: a sign, and in words which those are. */
+function roleSource(entry, { best, of }) {
+  if (!best || of === 'all') return null;
+  const words = t(`table.role_without_${of}`, { name: scoreName(best), n: fixedText(figureOf(entry, best, of).corrected, 3) });
+  return el('span', { class: 'role-source', title: words }, el('span', { 'aria-hidden': 'true' }, '*'), el('span', { class: 'visually-hidden' }, ` (${words})`));
+}
+
+/** By the clearest role every row shows the score behind it: where the head is none of those, it is named. */
+const nearest = ({ best, strong }, score) => (score === 'best' && best && !strong ? el('span', { class: 'quiet' }, ` · ${scoreName(best)}`) : null);
+
+function roleCell(entry, role, score) {
   const sinks = role.sinks.map((name) => el('span', { class: 'sink-tag', title: sinkTitle(entry, name) }, t(`sink.${name}`)));
   const name = role.name === 'sink' && sinks.length ? null : roleName(role.name);
-  return el('td', { class: 'is-role' }, name, sinks.length && name ? ' ' : null, sinks);
+  return el('td', { class: 'is-role' }, name, nearest(role, score), roleSource(entry, role), sinks.length && name ? ' ' : null, sinks);
 }
 
 const sinkTitle = (entry, name) => t('sink.title', { name: scoreName(name), n: entry.scores?.[name]?.score.toFixed(3) ?? '' });
@@ -50,7 +60,7 @@ function row(state, survey, rank, columns) {
     const reason = text === null && (column.score || column.id === 'value') ? t(missingReason(state, column.score ?? finder.score)) : null;
     return el('td', { class: classOf(column), title: reason }, text ?? (reason ? '–' : ''));
   });
-  return el('tr', { 'data-at': at, 'aria-rowindex': rank + 2 }, placeCell(entry), roleCell(entry, survey.roles[at]), cells);
+  return el('tr', { 'data-at': at, 'aria-rowindex': rank + 2 }, placeCell(entry), roleCell(entry, survey.roles[at], finder.score), cells);
 }
 
 const space = (rows) => (rows > 0 ? el('tr', { class: 'table-space', 'aria-hidden': 'true' }, heightOf(el('td', { colspan: COLUMNS.length }), rows * ROW)) : null);
