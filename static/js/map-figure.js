@@ -6,6 +6,7 @@ import { placement } from './window.js';
 
 const MARGIN = 90; // px, roughly, that labels take of a figure; only to guess whether all of them fit
 const LABEL_ROOM = 13; // px that one label needs across its line
+const HALF_LABEL = 7; // px of a label above the middle of its row
 
 /** Indices to label: as many as fit without touching. */
 function labelled([from, to], pixels) {
@@ -56,8 +57,8 @@ export function traceOf(window, scheme, scale) {
 }
 
 /** The names of both axes above the plot, where no label lies. */
-function axisNames({ query, key }, ink) {
-  const name = { xref: 'paper', yref: 'paper', y: 1, yanchor: 'bottom', yshift: -1, showarrow: false, font: { size: 11, color: ink.quiet } };
+function axisNames({ query, key }, rowHeight, ink) {
+  const name = { xref: 'paper', yref: 'paper', y: 1, yanchor: 'bottom', yshift: Math.max(-1, Math.ceil(HALF_LABEL - 1 - rowHeight / 2)), showarrow: false, font: { size: 11, color: ink.quiet } };
   return [{ ...name, text: query, x: 0, xanchor: 'right', xshift: -2 }, { ...name, text: key, x: 1, xanchor: 'right' }];
 }
 
@@ -70,7 +71,7 @@ export function layoutOf(place, size, tokens, names, ink) {
       l: margin.left, t: margin.top, r: size.width - margin.left - place.width, b: size.height - margin.top - place.height, pad: 0,
     },
     paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', dragmode: false, hovermode: false, showlegend: false,
-    font: { family: ink.font, color: ink.strong }, annotations: axisNames(names, ink),
+    font: { family: ink.font, color: ink.strong }, annotations: axisNames(names, place.height / (rows[1] - rows[0]), ink),
     xaxis: { ...axis(cols, place.width, tokens.cols, ink), range: [cols[0] - 0.5, cols[1] - 0.5], tickangle: -60, side: 'bottom' },
     yaxis: { ...axis(rows, place.height, tokens.rows, ink), range: [rows[1] - 0.5, rows[0] - 0.5] },
   };

@@ -1,7 +1,7 @@
 /** Where cells of the heat map lie in its figure, in CSS pixels. Pure. */
 
 const RIGHT = 6;
-const TOP = 18; // the axes' names
+const TOP = 24; // the axes' names, above the half of the first row's label that low rows leave no room for
 const LEAST_LEFT = 52; // the name of the rows
 const LETTER = 6.4; // px of a label's letter, on average
 const SLANT = 0.87; // sin 60°, the slant of the labels below
