@@ -140,7 +140,6 @@ export function mountLinks(root, store) {
     const done = finished(state);
     const { pairs, marking } = state;
     ref(root, 'links').hidden = !done;
-    ref(root, 'page').classList.toggle('is-linked', done !== null && (pairs.list.length > 0 || marking !== null));
     if (!done) return;
     mark.setAttribute('aria-pressed', String(marking !== null));
     mark.textContent = t(marking ? 'links.stop' : 'links.mark');
