@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.screen import Screen
 
@@ -33,6 +34,7 @@ def label_of(token: dict[str, object]) -> str:
 def test_labels_are_verbatim_and_inert(screen: Screen, text: str) -> None:
     elements = "() => document.querySelectorAll('script, img, b, a, iframe').length"
     screen.run(text)
+    expect(screen.part("score")).not_to_be_empty()  # its words are the last to come
     before = screen.js(elements)
     tokens = screen.tokens()
     labels = [label_of(token) for token in tokens]
