@@ -1,4 +1,4 @@
-# Everyhead: `make run` starts the service, `make test` checks it, `make help` lists the rest.
+# Everyhead: `make run` starts the service, `make test` checks it (`make test-deep` the rest), `make help` lists the rest.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -21,12 +21,16 @@ run: $(VENV)/.installed  ## Install what is missing and serve on http://127.0.0.
 	@exec $(BIN)/python -m app
 
 .PHONY: test
-test: lint types browser-tools  ## Lint, types and all tests
+test: lint types browser-tools  ## Lint, types and all tests but the longest of the browser's
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 .PHONY: test-quick
 test-quick: $(VENV)/.installed-dev  ## All tests but the browser's and the slow ones
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not network and not slow" --ignore=tests/browser
+
+.PHONY: test-deep
+test-deep: browser-tools $(VENV)/.installed-dev  ## The browser tests that make test leaves out to stay quick
+	$(BIN)/python -m pytest -n auto --dist loadfile -m deep tests/browser
 
 .PHONY: bench
 bench: $(VENV)/.installed-dev  ## Measure against the alternatives; writes bench/results.md

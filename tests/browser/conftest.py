@@ -205,15 +205,6 @@ def usual(playing: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iter
     context.close()
 
 
-def forget(context: BrowserContext, base: str) -> None:
-    """Leaves nothing of a page in the shared profile but its cache: each test begins as a first visit."""
-    page = context.new_page()
-    page.goto(f"{base}/healthz")
-    page.evaluate("() => localStorage.clear()")
-    page.close()
-    context.clear_cookies()
-
-
 @pytest.fixture
 def open_screen(browser: Browser, usual: BrowserContext) -> Iterator[OpenScreen]:
     """Opens pages; each is watched, and what it did wrong fails the test when it ends.
@@ -241,12 +232,14 @@ def open_screen(browser: Browser, usual: BrowserContext) -> Iterator[OpenScreen]
         return screen
 
     yield open_one
+    # nothing stays in the shared profile but its cache: each test begins as a first visit
     for screen in opened:
+        if screen.page.url.startswith(screen.base):
+            screen.page.evaluate("() => localStorage.clear()")
         screen.page.close()
+    usual.clear_cookies()
     for context in own:
         context.close()
-    for base in {screen.base for screen in opened}:
-        forget(usual, base)
     for screen in opened:
         screen.witness.check()
 

@@ -15,6 +15,8 @@ from tests.browser.conftest import OpenScreen, free_port, serving
 from tests.browser.screen import Screen, until
 from tests.browser.test_finder import REPEATED, open_tab, rows
 
+pytestmark = pytest.mark.deep
+
 LIMIT_MS = 100.0
 TIMES = 5  # the quickest counts: on a busy machine the others measure its neighbours
 FIGURES = logging.getLogger(__name__)

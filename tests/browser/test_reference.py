@@ -15,6 +15,8 @@ from tests.browser.conftest import OpenScreen, free_port, serving
 from tests.browser.screen import Screen, until
 from tests.browser.test_finder import by_score, open_tab, place, rows
 
+pytestmark = pytest.mark.deep
+
 TEXT = {
     "en": {
         "absent": "Not computed",
