@@ -31,7 +31,7 @@ from models.tokens import Token
 LENGTHS = (512, 1024, 2048, 4096)
 KINDS = ("sdpa", "eager", "ours")
 REPEATS = 3
-REPEATS_WITHOUT = 9  # the difference is small, about as large as what a shared machine adds to a single pass
+REPEATS_WITHOUT = 15  # the difference is small, about as large as what a shared machine adds to a single pass
 EAGER_MAX_TOKENS = 2048  # at 4,096 tokens its weights alone take 18 GB
 STATUS, RESET_PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 

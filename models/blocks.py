@@ -13,7 +13,7 @@ from torch import Tensor
 
 from models.attention import MASKED
 from models.masks import MaskLayout
-from models.pooling import pooling_step
+from models.pooling import cells_of, pooling_step
 from models.protocol import Span
 
 CHUNK = 64  # keys whose maximum is taken together; block widths are multiples of it
@@ -25,11 +25,15 @@ class Block:
 
     cols    a span of the padded keys, both ends multiples of CHUNK
     hidden  (columns of the block, (rows, columns) float32: MASKED where a key is hidden, else 0), None if nothing is
+    cells   the overview's cells that the rows lie in
+    in_cell (cells, rows) float32: 1 where a row lies in a cell, else 0
     """
 
     rows: Span
     cols: Span
     hidden: tuple[slice, Tensor] | None
+    cells: Span
+    in_cell: Tensor
 
 
 class Workspace:
@@ -80,7 +84,7 @@ class Workspace:
 
 
 def _plan_blocks(mask: MaskLayout, rows: int) -> list[Block]:
-    padded_len = mask.key_len + -mask.key_len % CHUNK
+    padded_len, step = mask.key_len + -mask.key_len % CHUNK, pooling_step(mask.query_len)
     blocks = []
     for span in _row_spans(mask.query_len, rows):
         first, stop = mask.key_range(span)
@@ -91,7 +95,10 @@ def _plan_blocks(mask: MaskLayout, rows: int) -> list[Block]:
         if hidden is not None:
             columns, where = hidden
             hidden = (columns, torch.zeros(where.shape, device=where.device).masked_fill_(where, MASKED))
-        blocks.append(Block(span, cols, hidden))
+        cells = cells_of(span, step)
+        of_row = torch.arange(*span, device=mask.starts.device) // step
+        in_cell = (torch.arange(*cells, device=of_row.device)[:, None] == of_row).float()
+        blocks.append(Block(span, cols, hidden, cells, in_cell))
     return blocks
 
 

@@ -148,12 +148,16 @@ def _attend_block(
     if inputs.same_sequence:
         found.near[..., here] = near_keys(weights, rows[0] - cols[0], NEAR, looks_back=inputs.mask.looks_back)
         _note_positions(weights, scores, inputs.mask.looks_back, block, found)
-    _pool_rows(weights, block, found)
+    _note_largest(weights, block, found)
+    factors = None
     if found.heads is not None:
         total = None
         if inputs.sink_logits is not None:
             total = 1.0 - _taken_by_sinks(inputs.sink_logits, parts.row_max, parts.row_sum)
-        found.heads.add(weights, scores, block, total)
+        factors = found.heads.factors(weights, found.rows["first"][:, here], block, total)
+    sums = _sum_rows(weights, block, factors, found)
+    if found.heads is not None and factors is not None:
+        found.heads.add(weights, scores, block, factors, sums)
 
 
 def _pieces_per_head(inputs: AttentionInputs) -> int:
@@ -195,21 +199,29 @@ def _note_positions(weights: Tensor, scratch: Tensor, looks_back: bool, block: B
         found.rows["position"][:, here] = torch.mul(weights, distances, out=scratch).sum(-1)
 
 
-def _pool_rows(weights: Tensor, block: Block, found: _Found) -> None:
+def _note_largest(weights: Tensor, block: Block, found: _Found) -> None:
     # Rows first: that reduces over a long stride, which is fast, and leaves little to do for the columns.
     row_step, keys = pooling_step(found.output.shape[1]), slice(*block.cols)
-    n_rows, cell = weights.shape[1], block.rows[0] // row_step
+    n_rows, cell = weights.shape[1], block.cells[0]
     whole = n_rows // row_step * row_step
     if whole:
         groups = weights[:, :whole].unflatten(1, (-1, row_step))  # (n_heads, cells, row_step, cols)
-        cells = slice(cell, cell + groups.shape[1])
-        torch.amax(groups, 2, out=found.cells_max[:, cells, keys])
-        torch.sum(groups, 2, out=found.cells_sum[:, cells, keys])
+        torch.amax(groups, 2, out=found.cells_max[:, cell : cell + groups.shape[1], keys])
     if whole < n_rows:  # the last rows of all, or one of several blocks inside one cell
-        rest, cell = weights[:, whole:], cell + whole // row_step
-        best = found.cells_max[:, cell, keys]
-        torch.maximum(best, rest.amax(1), out=best)
-        found.cells_sum[:, cell, keys] += rest.sum(1)
+        best = found.cells_max[:, cell + whole // row_step, keys]
+        torch.maximum(best, weights[:, whole:].amax(1), out=best)
+
+
+def _sum_rows(weights: Tensor, block: Block, factors: Tensor | None, found: _Found) -> Tensor:
+    """Sum over rows, for the overview's cells and with whatever factors: a single product, which reads the block once.
+
+    Shapes:  weights (n_heads, rows, cols), factors (n_heads, n, rows) -> (n_heads, n, cols)
+    """
+    in_cell = block.in_cell.to(weights.dtype).expand(len(weights), -1, -1)
+    sums = torch.bmm(in_cell if factors is None else torch.cat([in_cell, factors], 1), weights)
+    n_cells = in_cell.shape[1]
+    found.cells_sum[:, slice(*block.cells), slice(*block.cols)] += sums[:, :n_cells]
+    return sums[:, n_cells:]
 
 
 def _summary(inputs: AttentionInputs, found: _Found, workspace: Workspace) -> AttentionSummary:

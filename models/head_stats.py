@@ -17,10 +17,8 @@ from torch.nn.functional import embedding_bag
 
 from models.blocks import Block
 from models.diagonals import sum_by_offset
-from models.head_sums import LEFT, Collected, layer_figures
+from models.head_sums import LEFT, TINY, Collected, layer_figures
 from models.head_targets import PLACE, HeadTargets
-
-TINY = 1e-37  # inside a logarithm that is multiplied by the weight itself: w ln w is 0 for w = 0
 
 
 class HeadCollector:
@@ -45,26 +43,44 @@ class HeadCollector:
             repeated=like.new_zeros(n_heads, n_kinds, mask.query_len),
         )
 
-    def add(self, weights: Tensor, scratch: Tensor, block: Block, total: Tensor | None) -> None:
+    def factors(self, weights: Tensor, first: Tensor, block: Block, total: Tensor | None) -> Tensor:
+        """What the rows of a block are multiplied with in the sums over rows that `add` is to be given.
+
+        Shapes:  weights (n_heads, rows, cols), first (n_heads, rows), the first key's; total (n_heads, rows), what each
+                 row sums to, None for 1 -> (n_heads, (1 + known columns) · versions, rows)
+        """
+        here = slice(*block.rows)
+        left = self._found.left[:, :, here]  # (versions, n_heads, rows), all ones
+        if total is not None:
+            left[:] = total
+        left[1:] -= first
+        if self._targets.has_special:
+            taken = weights[..., self._special_columns(block)]  # (n_heads, rows, special keys)
+            left[2] -= taken.sum(-1)
+            self._found.special_entropy[:, here] = (taken * taken.clamp(min=TINY).log()).sum(-1)
+        factors = (left >= LEFT).to(left.dtype)
+        factors[1:] /= left[1:].clamp(min=LEFT)
+        return (factors.transpose(0, 1)[:, None] * self._counting[:, :, here]).flatten(1, 2)
+
+    def add(self, weights: Tensor, scratch: Tensor, block: Block, factors: Tensor, sums: Tensor) -> None:
         """Collect a block; its weights are spoilt, and so is `scratch`.
 
-        Shapes:  weights, scratch (n_heads, rows, cols); total (n_heads, rows), what each row sums to, None for 1
+        Shapes:  weights, scratch (n_heads, rows, cols); factors as given, sums of the weights with them (n_heads, n,
+                 cols)
         """
-        targets, special = self._targets, self._special_columns(block)
-        factors = self._note_left(weights, special, block, total)
+        targets, by_key = self._targets, self._found.by_key
         stop = min(block.cols[1], targets.mask.key_len)  # beyond are padded keys, whose weights are 0
-        sums = torch.bmm(factors.flatten(1, 2), weights).view(*factors.shape[:3], -1)
-        self._found.by_key[..., block.cols[0] : stop] += sums[..., : stop - block.cols[0]]
+        here = sums[..., : stop - block.cols[0]]
+        by_key[..., block.cols[0] : stop] += here.unflatten(1, by_key.shape[1:3])
         if targets.same_sequence:
             self._note_repeats(weights, scratch, block)
             if block.cols[0] == 0:
                 weights[..., 0] = 0.0
-            by_row = factors[:, 0]  # (n_heads, versions, rows)
-            if total is not None:
-                by_row[:, 0] /= total.clamp(min=LEFT)
+            by_row = factors.unflatten(1, by_key.shape[1:3])[:, 0]  # (n_heads, versions, rows)
+            by_row[:, 0] /= self._found.left[0, :, slice(*block.rows)].clamp(min=LEFT)
             self._note_offsets(weights, by_row[:, :2], block, 0)  # "all" gets the first key after the pass
-            if special is not None:
-                weights[..., special] = 0.0
+            if targets.has_special:
+                weights[..., self._special_columns(block)] = 0.0
                 self._note_offsets(weights, by_row[:, 2:], block, 2)
 
     def figures(self, entropy: Tensor, first: Tensor, near: Tensor) -> dict[str, Tensor]:
@@ -74,30 +90,9 @@ class HeadCollector:
         """
         return layer_figures(self._targets, self._found, entropy, first, near)
 
-    def _special_columns(self, block: Block) -> Tensor | None:
-        if not self._targets.has_special:
-            return None
+    def _special_columns(self, block: Block) -> Tensor:
         columns = self._targets.columns["special"]
         return columns[(columns >= block.cols[0]) & (columns < block.cols[1])] - block.cols[0]
-
-    def _note_left(self, weights: Tensor, special: Tensor | None, block: Block, total: Tensor | None) -> Tensor:
-        """What each row has left in each version, and from it what its weights are multiplied with in sums over rows.
-
-        Shapes:  -> (n_heads, 1 + known columns, versions, rows)
-        """
-        here = slice(*block.rows)
-        left = self._found.left[:, :, here]  # (versions, n_heads, rows), all ones
-        if total is not None:
-            left[:] = total
-        if block.cols[0] == 0:
-            left[1:] -= weights[..., 0]
-        if special is not None:
-            taken = weights[..., special]  # (n_heads, rows, special keys)
-            left[2] -= taken.sum(-1)
-            self._found.special_entropy[:, here] = (taken * taken.clamp(min=TINY).log()).sum(-1)
-        factors = (left >= LEFT).to(left.dtype)
-        factors[1:] /= left[1:].clamp(min=LEFT)
-        return factors.transpose(0, 1)[:, None] * self._counting[:, :, here]
 
     def _note_repeats(self, weights: Tensor, scratch: Tensor, block: Block) -> None:
         assert self._targets.repeats is not None

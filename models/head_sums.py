@@ -12,6 +12,7 @@ from torch import Tensor
 
 from models.head_targets import MIN_ROWS, NEAR, OFFSETS, PLACE, SCORES, VERSIONS, HeadTargets
 
+TINY = 1e-37  # inside a logarithm that is multiplied by the weight itself: w ln w is 0 for w = 0
 LEFT = 0.01  # of a row: with less left over, dividing by it would show rounding, so the row does not count
 OF_ROWS = ("previous", "self", "next", "local", "first", "duplicate", "induction")  # scores summed row by row
 
@@ -126,7 +127,8 @@ class _Version:
     def entropy(self, entropy: Tensor) -> Tensor:
         entropy = entropy.double()
         if self.name != "all":
-            entropy = entropy - torch.special.entr(self._first.double())  # −w ln w
+            first = self._first.double()
+            entropy = entropy + first * first.clamp(min=TINY).log()
         if self.name == "special":
             entropy = entropy + self._found.special_entropy
         left = self.left.clamp(min=LEFT)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
+from models import blockwise
 from models.head_scores import head_scores
 from models.huggingface import HuggingFaceModel
 from models.own import OwnModel
@@ -111,9 +111,9 @@ def test_a_text_without_repeats_tells_nothing_of_them(smollm2: HuggingFaceModel,
 
 
 def test_a_planted_fault_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The share of one key moved to its neighbour in a single block."""
-    right = torch.bmm
-    monkeypatch.setattr("models.head_stats.torch.bmm", lambda a, b: right(a, b).roll(1, -1))
+    """What each key gets goes to its neighbour."""
+    right = blockwise._sum_rows
+    monkeypatch.setattr(blockwise, "_sum_rows", lambda *block: right(*block).roll(1, -1))
     facts = TokenFacts(tuple(random_ids(150)), (False,) * 150, (False,) * 150)
     with pytest.raises(AssertionError):
         compare(looked_into("llama"), random_ids(150), facts)
