@@ -22,11 +22,17 @@ IDS = tuple(range(100, 100 + PERIOD)) * 3  # random tokens repeated: none twice 
 
 
 def heads(
-    weights: Tensor, *, ids: tuple[int, ...] = IDS, special: tuple[int, ...] = (), window: int = 0, sink: float = 0.0
+    weights: Tensor,
+    *,
+    ids: tuple[int, ...] = IDS,
+    special: tuple[int, ...] = (),
+    window: int = 0,
+    sink: float = 0.0,
+    causal: bool = True,
 ) -> list[dict[str, Any]]:
     """Figures of heads with just these weights: their logarithms are the scores, through an identity as keys."""
     n_heads, n, m = weights.shape
-    seen = causal_mask(n) if n == m else torch.ones(n, m, dtype=torch.bool)
+    seen = causal_mask(n) if n == m and causal else torch.ones(n, m, dtype=torch.bool)
     mask = MaskLayout.from_mask(seen & sliding_window_mask(n, window=window) if window else seen)
     sinks = torch.full((n_heads,), math.log(sink), dtype=torch.float64) if sink else None
     query = weights.clamp(min=1e-30).double().log()
@@ -72,6 +78,14 @@ def test_a_head_made_for_a_role_gets_it(name: str) -> None:
     assert (found["name"], found["sinks"], found["of"]) == (name, [], "all")
     if name != "uniform":
         assert found["corrected"] > 0.6  # rows before the first match look at the first token
+
+
+def test_a_head_of_an_encoder_that_looks_at_the_next_token() -> None:
+    weights = torch.eye(N).roll(1, -1)  # the last row, which has no next token, looks at the first
+    found = role(weights, causal=False)
+    assert (found["name"], found["sinks"], found["of"]) == ("next", [], "all")
+    assert found["corrected"] == pytest.approx(1.0, abs=1e-6)
+    assert "next" in role(EXACT["previous"])["untested"], "a decoder sees no next token"
 
 
 def test_a_head_that_only_rests_is_a_sink() -> None:
