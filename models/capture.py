@@ -23,7 +23,7 @@ from models.attention import SoftmaxParts, attention_scores, mask_scores, recipr
 from models.errors import ConfigError, RangeError
 from models.head_scores import ScoresOfSites
 from models.masks import BiasLayout, MaskLayout, index_of
-from models.pooling import cells_of, fit_steps, pool_cells, pooling_step, split_aligned, widened
+from models.pooling import PooledCells, cells_of, fit_steps, pooling_step, split_aligned, widened
 from models.protocol import Index, Pool, Rows, SiteDescription, Span, Window
 
 VERSION = 3  # of names and meaning of what is stored; a capture of another version is not read
@@ -208,19 +208,17 @@ class Capture:
     def _pooled(
         self, site: str, layer: int, head: int, rows: Span, cols: Span, row_step: int, col_step: int, pool: Pool
     ) -> Tensor:
-        mask = self.mask(site, layer)
-        per_part = max(1, WEIGHTS_AT_ONCE // ((cols[1] - cols[0]) * row_step)) * row_step
-        parts = []
-        for part in split_aligned(rows, per_part):
+        mask, cells = self.mask(site, layer), PooledCells(rows, cols, (row_step, col_step), pool)
+        at_once = WEIGHTS_AT_ONCE // (cols[1] - cols[0])
+        for part in split_aligned(rows, row_step, lambda first: first + at_once):
             seen = mask.key_range(part)  # hidden columns on either side are never computed
             inner = (min(max(cols[0], seen[0]), cols[1]), max(min(cols[1], seen[1]), cols[0]))
             weights = torch.zeros(part[1] - part[0], cols[1] - cols[0])
             if inner[0] < inner[1]:
                 exact = self.weights(site, layer, (head, head + 1), part, inner)[0]
                 weights[:, inner[0] - cols[0] : inner[1] - cols[0]] = exact
-            counts = mask.cell_counts(row_step, col_step, part, cols)
-            parts.append(pool_cells(weights, counts, (part[0], cols[0]), (row_step, col_step), pool))
-        return torch.cat(parts)
+            cells.add(part, weights)
+        return cells.pooled(mask.cell_counts(row_step, col_step, rows, cols)).float()
 
     def _reduced(self, site: str, layer: Index, head: Index, rows: Span, cols: Span) -> Tensor:
         described = self._site(site)
@@ -269,8 +267,12 @@ class Capture:
         counts = mask.cell_counts(factors[0] * steps[0], factors[1] * steps[1], rows, cols)
         if pool == "mean":
             cells = cells * mask.cell_counts(*steps, rows, cols)  # sums, which the larger cells divide again
-        first = cell_rows[0], cell_cols[0]
-        return torch.stack([pool_cells(picture, counts, first, factors, pool) for picture in cells])
+        pictures = []
+        for picture in cells:
+            larger = PooledCells(cell_rows, cell_cols, factors, pool)
+            larger.add(cell_rows, picture)
+            pictures.append(larger.pooled(counts).float())
+        return torch.stack(pictures)
 
     # ---------------------------------------------------------------------------------------------------------- look-up
 

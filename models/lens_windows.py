@@ -12,7 +12,7 @@ each head's picture is made first, then their mean or maximum.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -21,7 +21,7 @@ from torch import Tensor
 from models.capture import WEIGHTS_AT_ONCE, WEIGHTS_REDUCED, check_span
 from models.errors import LensUnavailable
 from models.lenses import FORMULAS, HeadLens, Lens, Place, RolledUpTo, lens_on, site_of
-from models.pooling import cell_count, fit_steps, into_cells
+from models.pooling import PooledCells, fit_steps, into_cells, split_aligned
 from models.protocol import CaptureReader, Index, Pool, Span, Window
 from models.units import TextUnit
 
@@ -140,24 +140,17 @@ def unit_window(
 
     Shapes:  -> (row cells, col cells), NaN where nothing is visible
     """
-    width, first = cols.tokens(col_span)[1] - cols.tokens(col_span)[0], row_span[0] // steps[0]
-    shape = cell_count(row_span, steps[0]), cell_count(col_span, steps[1])
-    pooled, counts = (torch.zeros(shape, dtype=torch.float64) for _ in range(2))
-    for part in _row_parts(rows, row_span, steps[0], max(1, WEIGHTS_AT_ONCE // width)):
+    at_once = max(1, WEIGHTS_AT_ONCE // (cols.tokens(col_span)[1] - cols.tokens(col_span)[0]))
+
+    def reach(first: int) -> int:
+        return bisect_right(rows.bounds, rows.bounds[first] + at_once) - 1
+
+    cells, counts = PooledCells(row_span, col_span, steps, pool), PooledCells(row_span, col_span, steps, "mean")
+    for part in split_aligned(row_span, steps[0], reach):
         values, visible = _unit_sums(lens, rows, cols, part, col_span)
-        cells = slice(part[0] // steps[0] - first, cell_count((0, part[1]), steps[0]) - first)
-        # what lies in one cell is not filled up to a whole one, which may have all rows
-        down = (part[0], steps[0]) if cells.stop - cells.start > 1 else (0, part[1] - part[0])
-        by_rows = into_cells(values, 0, *down)  # rows first, as in pool_cells
-        if pool == "max":
-            here = into_cells(by_rows.amax(1), 1, col_span[0], steps[1]).amax(-1)
-            pooled[cells] = torch.maximum(pooled[cells], here)
-        else:
-            pooled[cells] += into_cells(by_rows.sum(1), 1, col_span[0], steps[1]).sum(-1)
-        counts[cells] += into_cells(into_cells(visible, 0, *down).sum(1), 1, col_span[0], steps[1]).sum(-1)
-    if pool == "mean":
-        pooled /= counts.clamp(min=1)
-    return pooled.masked_fill(counts == 0, torch.nan)
+        cells.add(part, values)
+        counts.add(part, visible)
+    return cells.pooled(counts.cells)
 
 
 def removed_by_cell(lens: HeadLens, rows: Axis, row_span: Span, row_step: int) -> Tensor | None:
@@ -199,19 +192,6 @@ def _lenses(
             limit=WEIGHTS_REDUCED,
         )
     return [[lens_on(capture, Place(request.site, layer, head), request.lens) for head in heads] for layer in layers]
-
-
-def _row_parts(rows: Axis, span: Span, row_step: int, most_tokens: int) -> Iterator[Span]:
-    """The rows in parts of at most so many tokens, or one unit; each lies in one pool cell or ends where one does."""
-    first = span[0]
-    while first < span[1]:
-        fitting = bisect_right(rows.bounds, rows.bounds[first] + most_tokens) - 1
-        stop = min(max(fitting, first + 1), span[1])
-        whole = stop - stop % row_step
-        if first < whole and stop < span[1]:
-            stop = whole
-        yield first, stop
-        first = stop
 
 
 def _unit_sums(lens: HeadLens, rows: Axis, cols: Axis, part: Span, col_span: Span) -> tuple[Tensor, Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -46,12 +46,15 @@ def widened(span: Span, step: int, length: int) -> Span:
     return first * step, min(stop * step, length)
 
 
-def split_aligned(span: Span, per_part: int) -> Iterator[Span]:
-    """Cut a span into parts that begin at multiples of per_part, so that no pool cell is cut in two."""
+def split_aligned(span: Span, step: int, reach: Callable[[int], int]) -> Iterator[Span]:
+    """Cut a span into parts, each inside one cell of `step` or ending where a cell does; reach(first) says how far."""
     first = span[0]
     while first < span[1]:
-        stop = min(first - first % per_part + per_part, span[1])
-        yield (first, stop)
+        stop = min(max(reach(first), first + 1), span[1])
+        whole = stop - stop % step
+        if first < whole and stop < span[1]:
+            stop = whole
+        yield first, stop
         first = stop
 
 
@@ -79,17 +82,41 @@ def max_of_cells(matrix: Tensor, step: int) -> Tensor:
     return max_pool1d(matrix, step, step, ceil_mode=True)
 
 
-def pool_cells(weights: Tensor, counts: Tensor, first: tuple[int, int], steps: tuple[int, int], pool: Pool) -> Tensor:
-    """Pool a rectangle whose first entry is `first` of the whole matrix.
+class PooledCells:
+    """Pools a window part by part, of which no more than one is ever in memory.
 
-    Shapes:  weights (rows, cols), 0 where hidden; counts (row cells, col cells) of entries that are not hidden
-             -> (row cells, col cells)
-    Values:  the largest, or the mean of the entries that are not hidden; NaN for a cell without any
+    rows, cols   the window, within the whole matrix, to whose index 0 cells are aligned
+    cells        (row cells, col cells), float64: the largest number or the sum so far
     """
-    # Rows first: that reduces over a long stride, which is fast, and leaves little to do for the columns.
-    by_rows = into_cells(weights, 0, first[0], steps[0])  # (row cells, row_step, cols)
-    if pool == "max":
-        pooled = into_cells(by_rows.amax(1), 1, first[1], steps[1]).amax(-1)
-    else:
-        pooled = into_cells(by_rows.sum(1), 1, first[1], steps[1]).sum(-1) / counts.clamp(min=1)
-    return pooled.masked_fill(counts == 0, torch.nan)
+
+    def __init__(self, rows: Span, cols: Span, steps: tuple[int, int], pool: Pool) -> None:
+        self._rows, self._cols, self._steps, self._pool = rows, cols, steps, pool
+        shape = cell_count(rows, steps[0]), cell_count(cols, steps[1])
+        self.cells = torch.zeros(shape, dtype=torch.float64)
+
+    def add(self, part: Span, numbers: Tensor) -> None:
+        """Add some rows of the window: those of one cell, or up to where a cell ends.
+
+        Shapes:  numbers (rows of the part, cols), 0 where hidden
+        """
+        first, stop = cells_of(part, self._steps[0])
+        offset = self._rows[0] // self._steps[0]
+        cells = self.cells[first - offset : stop - offset]
+        # what lies in one cell is not filled up to a whole one, which may have all rows
+        down = (part[0], self._steps[0]) if len(cells) > 1 else (0, part[1] - part[0])
+        across = (self._cols[0], self._steps[1])
+        # Rows first: that reduces over a long stride, which is fast, and leaves little to do for the columns.
+        by_rows = into_cells(numbers, 0, *down)  # (row cells, row_step, cols)
+        if self._pool == "max":
+            torch.maximum(cells, into_cells(by_rows.amax(1), 1, *across).amax(-1), out=cells)
+        else:
+            cells += into_cells(by_rows.sum(1), 1, *across).sum(-1)
+
+    def pooled(self, counts: Tensor) -> Tensor:
+        """What the cells hold once every part is added.
+
+        Shapes:  counts (row cells, col cells) of entries that are not hidden -> (row cells, col cells), float64
+        Values:  the largest, or the mean of the entries that are not hidden; NaN for a cell without any
+        """
+        values = self.cells if self._pool == "max" else self.cells / counts.clamp(min=1)
+        return values.masked_fill(counts == 0, torch.nan)

@@ -15,7 +15,7 @@ from models.capture_builder import CaptureBuilder
 from models.errors import ConfigError, RangeError
 from models.masks import MaskLayout
 from models.pooling import fit_steps
-from models.protocol import Pool
+from models.protocol import Pool, Span
 
 SITE, LAYERS, HEADS, N = "decoder.self", 2, 4, 150
 ROUNDING = 1e-6  # the same float32 weights, computed for another rectangle
@@ -72,11 +72,24 @@ def test_a_large_window_is_pooled_in_aligned_cells(pool: Pool, rows: tuple[int, 
     assert_same(found.weights, torch.tensor(pooled(exact[0, 2], rows, cols, found.col_step, pool)))
 
 
-def test_pooling_in_parts_equals_pooling_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    capture, _ = build()
-    whole = capture.window(SITE, 0, 0, None, None, 100, "mean").weights
-    monkeypatch.setattr("models.capture.WEIGHTS_AT_ONCE", 1)
-    assert_same(capture.window(SITE, 0, 0, None, None, 100, "mean").weights, whole)
+@pytest.mark.parametrize(("pool", "rows_at_once"), list(product(("max", "mean"), (1, 7))))
+def test_pooling_in_parts_equals_pooling_at_once(
+    pool: Pool, rows_at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where all rows lie in one cell: no more of them are read together."""
+    capture, exact = build()
+    read, right = [], Capture.weights
+
+    def weights(self: Capture, site: str, layer: int, heads: Span, rows: Span, cols: Span) -> Tensor:
+        read.append(rows[1] - rows[0])
+        return right(self, site, layer, heads, rows, cols)
+
+    monkeypatch.setattr(Capture, "weights", weights)
+    monkeypatch.setattr("models.capture.WEIGHTS_AT_ONCE", rows_at_once * N)
+    for max_cells in (1, 100):
+        found = capture.window(SITE, 0, 0, (5, N), None, max_cells, pool)
+        assert_same(found.weights, torch.tensor(pooled(exact[0, 0], (5, N), (0, N), found.col_step, pool)))
+    assert max(read) == rows_at_once
 
 
 def test_steps_are_the_smallest_that_fit() -> None:
