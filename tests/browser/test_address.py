@@ -130,6 +130,15 @@ def test_back_returns_to_the_run_before(shown: Screen) -> None:
     until(lambda: shown.fragment("run") == first)
     shown.wait_for_map()
     assert shown.row_labels()[1] == "When"
+    text = shown.page.locator("#text")
+    expect(text).to_have_value(re.compile("^When Mary"))
+    expect(shown.part("stale")).to_be_hidden()
+    shown.type("something typed meanwhile")
+    shown.page.go_forward()
+    until(lambda: shown.fragment("run") == second)
+    shown.wait_for_map()
+    expect(text).to_have_value("something typed meanwhile")
+    expect(shown.part("stale")).to_be_visible()
 
 
 def test_a_changed_fragment_changes_the_view(shown: Screen) -> None:

@@ -1,10 +1,10 @@
 /**
  * Keeps what was typed and chosen while this tab lives, so that changing the language or reloading loses nothing. A run opened from
- * a link fills an empty text field again from its tokens, where they hold the whole text. Answers `example`.
+ * a link or by Back fills the fields from its tokens, where they hold the whole text and nothing else was typed. Answers `example`.
  */
 
 import { getExample } from '../api.js';
-import { inputsOfTokens } from '../inputs.js';
+import { inputsOf, inputsOfRun, inputsOfTokens } from '../inputs.js';
 import { finished } from '../select.js';
 
 const KEY = 'everyhead.draft';
@@ -48,16 +48,23 @@ export function controlDraft(store) {
   store.on('special', ({ on }) => store.set({ addSpecial: on }));
   store.on('implementation', ({ name }) => store.set({ implementation: name }));
 
+  let shown = null; // the texts of the last picture: still in the fields, they give way to those of the next
   store.subscribe(['run'], (state) => {
     const summary = finished(state);
-    if (!summary || state.run.text !== null) return;
+    if (!summary) return;
+    if (state.run.text !== null) {
+      shown = inputsOfRun(state);
+      return;
+    }
     const whole = inputsOfTokens(summary);
     const { text, pair, target } = whole;
     if (text === null || pair === null || target === null) return;
-    const blank = !state.text.trim();
-    if (!blank && state.text !== text) return;
+    const free = !state.text.trim() || sameTexts(inputsOf(state), shown);
+    if (!free && state.text !== text) return;
     const { id: modelId, implementation } = summary.model;
-    const form = { modelId, implementation, addSpecial: summary.options.add_special_tokens, ...(blank ? whole : {}) };
+    const form = { modelId, implementation, addSpecial: summary.options.add_special_tokens, ...(free ? whole : {}) };
     store.set({ ...form, run: { ...state.run, ...whole } });
   });
 }
+
+const sameTexts = (one, other) => Boolean(other) && ['text', 'pair', 'target'].every((name) => one[name] === other[name]);
