@@ -221,6 +221,18 @@ def softmax_parts(
     return SoftmaxParts(exponentials, row_max, row_sum)
 
 
+def row_sum_about(exact_max: Tensor, row_max: Tensor, row_sum: Tensor) -> Tensor:
+    """Give the row sum that softmax_parts would have found for a more exact row maximum than its own.
+
+    Shapes:  any, all alike -> same, float64
+    Values:  row_sum = c · (1 + rest): c is what softmax_parts makes of the maximum itself, 1 but for the rounding of
+             row_max · log2 e, and rest that of all others -> 1 + rest · exp(row_max − exact_max)
+    """
+    of_max = softmax_parts(row_max[..., None], row_max=row_max).exponentials[..., 0]
+    rest = row_sum.double() / of_max - 1
+    return 1 + rest * (row_max - exact_max).exp()
+
+
 def reciprocal_row_sum(row_sum: Tensor) -> Tensor:
     """Divide 1 by the row sum; a row without a visible key, whose exponentials are all 0, gets a finite number.
 

@@ -2,7 +2,7 @@
 
 Per module: query, key, value, and each row's maximum and sum, with scaling, soft cap, sink logits, and one shared mask
 and position bias per distinct tensor. A weight comes back as exp(score − row_max) / row_sum, computed from the kept
-query and key with the same functions as in the pass. Per site: row statistics and the pooled overviews. Memory is
+query and key (`models/read_back.py`). Per site: row statistics and the pooled overviews. Memory is
 O(seq_len · d_head) per head.
 
 A capture is flat named tensors with JSON-ready metadata, so it can be written to one file and read back without a copy.
@@ -17,17 +17,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
-from models.attention import SoftmaxParts, attention_scores, mask_scores, reciprocal_row_sum, softmax_parts
+from models.attention import reciprocal_row_sum, softmax_parts
 from models.errors import ConfigError, RangeError
 from models.head_scores import ScoresOfSites
-from models.masks import BiasLayout, MaskLayout, index_of
+from models.masks import BiasLayout, MaskLayout
 from models.pooling import PooledCells, cells_of, fit_steps, pooling_step, split_aligned, widened
 from models.protocol import Index, Pool, Rows, SiteDescription, Span, Window
+from models.read_back import KeptModule, read_weights
 
 VERSION = 3  # of names and meaning of what is stored; a capture of another version is not read
-SMALL_BLOCK = 16  # rows and columns that a product has at least, see Capture._scores
 WEIGHTS_REDUCED = 64_000_000  # weights over several heads that are pooled for one window, about half a second
 WEIGHTS_AT_ONCE = 1_000_000  # weights in memory while a large window is pooled, 4 MB in float32
 
@@ -95,12 +94,7 @@ class Capture:
         for name, chosen, length in (("rows", rows, described.query_len), ("cols", cols, described.key_len)):
             for span in [chosen] if isinstance(chosen, tuple) else [(index, index + 1) for index in chosen]:
                 check_span(name, span, length)
-        module = self._modules[site][layer]
-        scores = self._scores(site, layer, heads, rows, cols)
-        scores = mask_scores(scores, self._masks[module.mask].visible(rows, cols))
-        exponentials = softmax_parts(scores, row_max=self._rows(site, "row_max", layer, heads, rows)).exponentials
-        row_sum = self._rows(site, "row_sum", layer, heads, rows)  # of the whole row, not of the columns asked for
-        return SoftmaxParts(exponentials, row_sum, row_sum).weights()
+        return read_weights(self._kept(site, layer), heads, rows, cols)
 
     def window(
         self,
@@ -182,28 +176,19 @@ class Capture:
 
     # ------------------------------------------------------------------------------------------------------- one window
 
-    def _scores(self, site: str, layer: int, heads: Span, rows: Rows, cols: Rows) -> Tensor:
-        # (heads, rows, cols): sliced before any arithmetic, so that a stored capture reads only what the window needs
-        described, module = self._site(site), self._modules[site][layer]
-        group = described.n_heads // described.n_kv_heads
-        kv_heads: slice | Tensor = slice(heads[0] // group, heads[1] // group)
-        if heads[0] % group or heads[1] % group:  # part of a group: its key once for each query head
-            kv_heads = torch.arange(*heads) // group
-        key = self._tensors[f"{site}.{layer}.key"][:, index_of(cols)][kv_heads]
-        query = self._tensors[f"{site}.{layer}.query"][slice(*heads), index_of(rows)]
-        bias = None
-        if module.bias is not None:
-            bias = self._biases[module.bias].block(rows, cols)
-            bias = bias[slice(*heads)] if bias.shape[0] > 1 else bias
-        # Products of a few rows or columns take another path through BLAS, whose rounding differs ten times as much
-        # from the pass as that of a block: so compute at least a small block, of which the rest is dropped.
-        n_rows, n_cols = query.shape[1], key.shape[1]
-        if min(n_rows, n_cols) < SMALL_BLOCK:
-            query, key = (pad(tensor, (0, 0, 0, max(0, SMALL_BLOCK - tensor.shape[1]))) for tensor in (query, key))
-            if bias is not None:
-                bias = pad(bias, (0, key.shape[1] - n_cols, 0, query.shape[1] - n_rows))
-        scores = attention_scores(query, key, module.scaling, softcap=module.softcap, position_bias=bias)
-        return scores[:, :n_rows, :n_cols]
+    def _kept(self, site: str, layer: int) -> KeptModule:
+        module = self._modules[site][layer]
+        rows = {name: self._tensors[f"{site}.rows.{name}"][layer] for name in ("row_max", "row_sum", "top_key")}
+        return KeptModule(
+            query=self._tensors[f"{site}.{layer}.query"],
+            key=self._tensors[f"{site}.{layer}.key"],
+            scaling=module.scaling,
+            softcap=module.softcap,
+            mask=self._masks[module.mask],
+            bias=None if module.bias is None else self._biases[module.bias],
+            sink_logits=self._tensors[f"{site}.{layer}.sinks"] if module.has_sinks else None,
+            **rows,
+        )
 
     def _pooled(
         self, site: str, layer: int, head: int, rows: Span, cols: Span, row_step: int, col_step: int, pool: Pool
@@ -278,9 +263,6 @@ class Capture:
 
     def _named(self, prefix: str) -> dict[str, Tensor]:
         return {name[len(prefix) :]: tensor for name, tensor in self._tensors.items() if name.startswith(prefix)}
-
-    def _rows(self, site: str, name: str, layer: int, heads: Span, rows: Rows) -> Tensor:
-        return self._tensors[f"{site}.rows.{name}"][layer, slice(*heads)][:, index_of(rows)]
 
     def _describe(self, site: Mapping[str, Any]) -> SiteDescription:
         modules = self._modules[site["site"]]

@@ -188,6 +188,16 @@ class BiasLayout:
             part = self.toeplitz[:, key_pos[None, :] - query_pos[:, None] + self.query_len - 1]
         return pad(part, (0, cols[1] - inside[1])) if isinstance(cols, tuple) else part
 
+    def at(self, head: Tensor, query_pos: Tensor, key_pos: Tensor) -> Tensor:
+        """Read single entries.
+
+        Shapes:  (n) each, int64 -> (n)
+        """
+        if self.dense is not None:
+            return self.dense[head if len(self.dense) > 1 else 0, query_pos, key_pos]
+        assert self.toeplitz is not None
+        return self.toeplitz[head if len(self.toeplitz) > 1 else 0, key_pos - query_pos + self.query_len - 1]
+
     def tensors(self) -> dict[str, Tensor]:
         """What must be stored; `from_tensors` gives the bias back."""
         stored = {"toeplitz": self.toeplitz, "dense": self.dense}
