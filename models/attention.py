@@ -228,9 +228,11 @@ def row_sum_about(exact_max: Tensor, row_max: Tensor, row_sum: Tensor) -> Tensor
     Values:  row_sum = c · (1 + rest): c is what softmax_parts makes of the maximum itself, 1 but for the rounding of
              row_max · log2 e, and rest that of all others -> 1 + rest · exp(row_max − exact_max)
     """
-    of_max = softmax_parts(row_max[..., None], row_max=row_max).exponentials[..., 0]
-    rest = row_sum.double() / of_max - 1
-    return 1 + rest * (row_max - exact_max).exp()
+    rounded, shift = (
+        softmax_parts(scores[..., None], row_max=about).exponentials[..., 0]
+        for scores, about in ((row_max, row_max), (row_max.double(), exact_max))
+    )
+    return 1 + (row_sum.double() / rounded - 1) * shift
 
 
 def reciprocal_row_sum(row_sum: Tensor) -> Tensor:
