@@ -26,7 +26,7 @@ from models.pooling import PooledCells, cells_of, fit_steps, pooling_step, split
 from models.protocol import Index, Pool, Rows, SiteDescription, Span, Window
 from models.read_back import KeptModule, read_weights
 
-VERSION = 3  # of names and meaning of what is stored; a capture of another version is not read
+VERSION = 4  # of names and meaning of what is stored; a capture of another version is not read
 WEIGHTS_REDUCED = 64_000_000  # weights over several heads that are pooled for one window, about half a second
 WEIGHTS_AT_ONCE = 1_000_000  # weights in memory while a large window is pooled, 4 MB in float32
 

@@ -54,7 +54,7 @@ def head_scores(figures: Mapping[str, Tensor]) -> list[Figures]:
               "distance": {mean, uniform, within_50, within_90 (distances that hold so much of the mass), bins (mass by
               distance_bins), rows} or None,
               "concentration": {share (what the most-read key gets, mean over rows), key, chance, rows} or None,
-              "own_sink": mean mass that the head's own sink takes, 0 without one, or None,
+              "own_sink": mean mass that the head's own sink takes, 0 without one; None on too short a text alone,
               "without": {"first" | "special": {removed (mean mass left out) or None, the same four} or None}}
     """
     n_heads = figures["removed"].shape[-1]
@@ -73,7 +73,7 @@ def head_scores(figures: Mapping[str, Tensor]) -> list[Figures]:
 class ScoresOfSites:
     """The figures of all heads in words, each site's made once, whichever thread asks first.
 
-    About 8 kB a head, which `capture_bytes` does not count: they are not stored, and few captures are open at once.
+    About 13 kB a head, which `capture_bytes` does not count: they are not stored, and few captures are open at once.
     """
 
     def __init__(self) -> None:
@@ -96,14 +96,13 @@ class ScoresOfSites:
 
 
 def _version(figures: Mapping[str, Tensor], at: int) -> list[Figures]:
-    removed, entropy = figures["removed"][at].tolist(), figures["entropy"][at].T.tolist()
-    all_rows = figures["entropy"][0, 2].tolist()
+    removed, entropy = figures["removed"][at].T.tolist(), figures["entropy"][at].T.tolist()
     concentration = figures["concentration"][at].T.tolist()
     scores = figures["scores"][at].permute(2, 0, 1).tolist()  # heads, scores, (score, chance, rows)
     distances = _distances(figures, at)
     return [
         {
-            "removed": rounded(removed[head]) if _can_tell(all_rows[head], removed[head]) else None,
+            "removed": _removed(*removed[head]),
             "scores": {name: _score(*scores[head][place]) for place, name in enumerate(SCORES)},
             "entropy": _told(entropy[head], "mean", "normalised"),
             "distance": distances[head],
@@ -116,6 +115,11 @@ def _version(figures: Mapping[str, Tensor], at: int) -> list[Figures]:
 def _can_tell(rows: float, *values: float) -> bool:
     # not finite: the pass gave no numbers, and its card fails
     return rows >= MIN_ROWS and all(map(math.isfinite, values))
+
+
+def _removed(share: float, rows: float) -> float | None:
+    # told of all rows that the mask lets count: also where it is nearly everything, so that no row has anything left
+    return rounded(share) if _can_tell(rows, share) else None
 
 
 def _score(score: float, chance: float, rows: float) -> Figures | None:

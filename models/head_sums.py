@@ -43,15 +43,16 @@ def layer_figures(
     """Sum up a layer.
 
     Shapes:  entropy (nats), first (n_heads, query_len), near (offsets, n_heads, query_len) as near_keys gives it
-             -> float64: removed (versions, n_heads); scores (versions, SCORES, 3, n_heads), entropy (versions, 3,
+             -> float64: removed (versions, 2, n_heads); scores (versions, SCORES, 3, n_heads), entropy (versions, 3,
              n_heads), concentration (versions, 4, n_heads), and where there are distances float32 by_distance
              (versions, n_heads, query_len), float64 row_share (versions, query_len), uniform_distance (versions,
              n_heads)
-    Values:  removed: mean mass that the version leaves out, in "all" what the heads' own sinks take; scores: score,
-             chance, rows; entropy: mean, mean of entropy / ln(visible keys), rows; concentration: share of the
-             most-read key, its index, chance, rows; by_distance: mean mass at each |query − key|; uniform_distance:
-             mean |query − key| of equal weights over the same rows; row_share: what each row counts for in the mean
-             over the heads that have enough rows; all of them 0 without rows
+    Values:  removed: mean mass that the version leaves out, in "all" what the heads' own sinks take, and rows: all that
+             see two keys, also those that have nothing left; scores: score, chance, rows; entropy: mean, mean of
+             entropy / ln(visible keys), rows; concentration: share of the most-read key, its index, chance, rows;
+             by_distance: mean mass at each |query − key|; uniform_distance: mean |query − key| of equal weights over
+             the same rows; row_share: what each row counts for in the mean over the heads that have enough rows; all of
+             them 0 without rows
     """
     versions = [_Version(targets, found, at, first) for at in range(len(targets.versions))]
     figures = {
@@ -70,7 +71,7 @@ def layer_figures(
 def figures_size(n_heads: int, query_len: int, *, same_sequence: bool) -> int:
     """How many float32 numbers the figures of a layer take at most: those of all three versions."""
     in_float64 = n_heads * (
-        3 * len(SCORES) + 3 + 4 + 1 + 1
+        3 * len(SCORES) + 3 + 4 + 2 + 1
     )  # scores, entropy, concentration, removed, uniform distance
     return len(VERSIONS) * (2 * in_float64 + ((n_heads + 2) * query_len if same_sequence else 0))
 
@@ -96,7 +97,9 @@ class _Version:
     def removed(self) -> Tensor:
         usable = self._targets.of("all").usable.double()
         before = 1.0 if self.name == "all" else self._found.left[0].double()
-        return (before - self.left) @ usable / usable.sum().clamp(min=1)
+        n_rows = usable.sum()
+        share = (before - self.left) @ usable / n_rows.clamp(min=1)
+        return torch.stack([share, n_rows.expand_as(share)])
 
     def scores(self, near: Tensor) -> Tensor:
         counted = self._of.counted

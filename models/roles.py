@@ -3,15 +3,17 @@
 A role is the highest corrected score (so far above chance, 1 = all of it) among ROLES if it reaches a threshold. Scores
 that come within TIE of it count as equal, and then the one with fewer targets wins: whoever looks at the previous token
 also looks at something near. A head with nearly the entropy of equal weights is "uniform", any other "mixed". Weight on
-the first token or on special tokens is where a head rests when it has nothing to do: such a sink is told beside the
-role, which is then read from what is left; where nothing is left the role is "sink". Where a score cannot be told on a
-text, nor can its role. Works on the figures of `models/head_scores.py`.
+a sink of the head's own (GPT-OSS), on the first token or on special tokens is where a head rests when it has nothing to
+do: such a sink is told beside the role, which is then read from what is left; where nothing is left the role is "sink".
+Where a score cannot be told on a text, nor can its role. Works on the figures of `models/head_scores.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+from models.head_sums import LEFT
 
 ROLES = ("previous", "self", "next", "duplicate", "induction", "punctuation", "local")
 THRESHOLD = 0.3
@@ -25,15 +27,16 @@ Figures = Mapping[str, Any]
 def role_of(head: Figures, threshold: float = THRESHOLD) -> dict[str, Any]:
     """Tell a head's role from its figures.
 
-    Args:    head: scores, entropy and without, as in head_scores; threshold: of the corrected score
+    Args:    head: scores, entropy, own_sink and without, as in head_scores; threshold: of the corrected score
     Values:  name: the role; None where the text is too short to tell. best: the leading score, whatever it is;
              corrected: the highest one, which the threshold is for, up to TIE above that of best; otherwise: the name
-             below the threshold. sinks: first, special; of: the version that was read
+             below the threshold. sinks: own, first, special; of: the version that was read: beside a sink of the
+             head's own "first" at least, since scores of "all" are of the weights as they are, not of what it leaves
     """
     sinks = _sinks(head)
-    of = sinks[-1] if sinks else "all"
+    of = "all" if not sinks else "first" if sinks == ["own"] else sinks[-1]
     read = head if of == "all" else head["without"][of]
-    if head["entropy"] is None:
+    if head["entropy"] is None and "own" not in sinks:
         best, corrected, otherwise = None, None, None
     elif read is None or read["entropy"] is None:
         best, corrected, otherwise = None, None, "sink"
@@ -52,12 +55,18 @@ def role_of(head: Figures, threshold: float = THRESHOLD) -> dict[str, Any]:
 
 
 def _sinks(head: Figures) -> list[str]:
-    without = head["without"]
+    without, own = head["without"], head["own_sink"]
+    sinks = ["own"] if own is not None and own >= SINK else []
+    left = 1 - own if sinks else 1.0  # beside a sink of its own the others count of what that leaves
+    if left < LEFT:
+        return sinks
     # of all rows: the score "first" is over those alone that see the first key, few where a window hides it
     removed = None if without["first"] is None else without["first"]["removed"]
-    sinks = ["first"] if removed is not None and removed >= SINK else []
-    read = without["first"] if sinks else head  # special tokens beside such a sink: of what it leaves
-    if without["special"] is not None and read is not None and _special_mass(read) >= SINK:
+    read = head
+    if removed is not None and removed >= SINK * left:
+        sinks.append("first")
+        read, left = without["first"], 1.0  # special tokens beside it: of what it leaves, as its weights are
+    if without["special"] is not None and _special_mass(read) >= SINK * left:
         sinks.append("special")
     return sinks
 

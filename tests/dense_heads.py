@@ -121,7 +121,8 @@ def assert_same(found: dict[str, Tensor], dense: Dense, tolerance: float) -> int
     n = dense.mask.shape[0]
     close: dict[str, Any] = {"rtol": 0, "atol": tolerance, "equal_nan": True}
     for at, version in enumerate(VERSIONS[: len(found["removed"])]):
-        torch.testing.assert_close(found["removed"][at].tolist(), dense.left_out(version), **close)
+        torch.testing.assert_close(found["removed"][at, 0].tolist(), dense.left_out(version), **close)
+        assert set(found["removed"][at, 1].tolist()) == {int((dense.mask.sum(-1) >= 2).sum())}
         for place, name in enumerate(SCORES):
             expected = torch.tensor(dense.score(name, version), dtype=torch.float64).T
             given = found["scores"][at, place].clone()

@@ -83,15 +83,15 @@ class Role(BaseModel):
     """What a head mostly does: best if corrected reaches the threshold, else otherwise.
 
     corrected: the highest one; best: of those that come within a twentieth of it the score with the fewest targets;
-    sinks: where at least half of the mass rests; of: the version that the role was read from; untested: roles that
-    this text cannot show
+    sinks: where at least half of the mass rests (own: a sink that the head itself has; beside it the others count of
+    what it leaves); of: the version that the role was read from; untested: roles that this text cannot show
     """
 
     name: str | None
     best: str | None
     corrected: float | None
     otherwise: str | None
-    sinks: list[Literal["first", "special"]]
+    sinks: list[Literal["own", "first", "special"]]
     of: Version
     untested: list[str]
 
@@ -103,7 +103,8 @@ class Head(_Figures):
     layer: int
     head: int
     own_sink: Annotated[
-        float | None, Field(description="mean mass that the head's own sink takes; 0 for heads without one")
+        float | None,
+        Field(description="mean mass that the head's own sink takes; 0 without one; null where the text is too short"),
     ]
     without: dict[Literal["first", "special"], WithoutKeys | None]
     role: Role

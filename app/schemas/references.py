@@ -68,7 +68,7 @@ class ReferenceHead(_Figures):
     site: str
     layer: int
     head: int
-    own_sink: Annotated[float, Field(description="mean over the texts")]
+    own_sink: Annotated[float | None, Field(description="mean over the texts; null where all are too short to tell")]
     without: dict[Literal["first", "special"], MeanWithout | None]
     role: Role
 

@@ -54,7 +54,8 @@ def _with_masses(head: Figures, own: ByText) -> Figures:
 
 
 def _with_mass(averaged: Figures, by_text: ByText) -> Figures:
-    told = [one for one in by_text.values() if one is not None and one["entropy"] is not None]
+    # where a sink of the head's own takes all of a text, special tokens have nothing of it
+    told = [one for one in by_text.values() if one is not None and (one["entropy"] or one.get("own_sink"))]
     special = averaged["scores"]["special"]
     if special is None or not told:
         return averaged

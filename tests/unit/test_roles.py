@@ -116,9 +116,43 @@ def test_a_heads_own_sink_is_told_and_its_shape_is_that_of_the_rest() -> None:
     (head,) = heads(UNIFORM[None], sink=3.0)  # a logit of ln 3 beside weights that sum to 1
     assert head["own_sink"] == pytest.approx(0.75, abs=1e-6)
     assert head["scores"]["self"]["score"] == pytest.approx(head["scores"]["self"]["chance"] / 4, abs=1e-6)
-    assert role_of(head)["name"] == "uniform"
+    assert (role_of(head)["name"], role_of(head)["sinks"]) == ("uniform", ["own"])
     assert head["distance"]["mean"] == pytest.approx(head["distance"]["uniform"], abs=1e-4)
     assert heads(UNIFORM[None])[0]["own_sink"] == 0.0
+
+
+def test_a_head_whose_own_sink_takes_nearly_everything_rests() -> None:
+    (head,) = heads(EXACT["previous"][None], sink=999.0)  # a thousandth is left of every row
+    assert head["own_sink"] == pytest.approx(0.999, abs=1e-6)
+    assert head["without"]["first"]["removed"] == pytest.approx(0.001 / (N - 1), abs=1e-6)  # of the second row alone
+    assert (head["entropy"], head["scores"]["previous"]) == (None, None)
+    found = role_of(head)
+    assert (found["name"], found["sinks"], found["best"]) == ("sink", ["own"], None)
+    n = MIN_ROWS
+    (short,) = heads(EXACT["previous"][None, :n, :n], sink=999.0, ids=tuple(range(n)))
+    assert (short["own_sink"], role_of(short)["name"]) == (None, None), "one row too few"
+
+
+@pytest.mark.parametrize("sink", [1.5, 30.0])
+def test_beside_a_sink_of_its_own_a_head_has_the_role_that_the_rest_shows(sink: float) -> None:
+    (head,) = heads(EXACT["previous"][None], sink=sink)
+    assert head["scores"]["previous"]["score"] == pytest.approx(1 / (1 + sink), abs=1e-6)
+    found = role_of(head)
+    assert (found["name"], found["sinks"], found["of"]) == ("previous", ["own"], "first")
+    assert found["corrected"] == pytest.approx(1.0, abs=1e-6)
+    weak = role(EXACT["previous"], sink=0.9)  # it takes 0.47
+    assert (weak["name"], weak["sinks"], weak["of"]) == ("previous", [], "all")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "sinks"),
+    [(0.8, 0.0, ["own", "first"]), (0.3, 0.4, ["own", "special"]), (0.6, 0.3, ["own", "first", "special"])],
+)
+def test_beside_a_sink_of_its_own_others_count_of_what_it_leaves(first: float, second: float, sinks: list[str]) -> None:
+    own = 1.0 - first - second
+    weights = first * at(*(0 for _ in ROWS)) + second * at(*(1 for _ in ROWS)) + own * EXACT["self"]
+    found = role(weights, special=(0, 1), sink=3.0)
+    assert (found["name"], found["sinks"], found["of"]) == ("self", sinks, sinks[-1])
 
 
 def test_a_pass_without_numbers_tells_nothing() -> None:

@@ -8,8 +8,11 @@ import { roleName, scoreName } from './finder-bar.js';
 
 const two = (value) => fixedText(value, 2);
 
+/** What a sink takes; one that the head itself has is no key, so it is no score either. */
+const taken = (entry, name) => (name === 'own' ? entry.own_sink : entry.scores[name]?.score) ?? 0;
+
 function sinkParts(entry, { sinks }) {
-  return sinks.map((name) => el('b', { title: scoreName(name) }, `${t(`sink.${name}`)} ${two(entry.scores[name]?.score ?? 0)}`));
+  return sinks.map((name) => el('b', { title: scoreName(name) }, `${t(`sink.${name}`)} ${two(taken(entry, name))}`));
 }
 
 /** The figures behind a role; of what is left without the sink where the role was read from that. */
