@@ -81,6 +81,31 @@ def test_the_keyboard_alone_reaches_everything(screen: Screen) -> None:
     expect(screen.part("keys")).to_be_hidden()
 
 
+@pytest.mark.parametrize("button", ['[popovertarget="help-links"]', '[data-ref="finder-more"]'])
+def test_escape_closes_what_is_open_before_it_lets_go(shown: Screen, button: str) -> None:
+    page = shown.page
+    page.locator('.tok[data-i="5"]').click()
+    until(lambda: shown.fragment("token") == "5")
+    page.locator(button).focus()
+    page.keyboard.press("Enter")
+    opened = page.locator(":popover-open")
+    expect(opened).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(opened).to_have_count(0)
+    assert shown.fragment("token") == "5"
+    page.keyboard.press("Escape")
+    until(lambda: shown.fragment("token") is None)
+    page.keyboard.press("Enter")
+    page.locator("[data-ref=strip]").focus()  # one that uses Escape itself
+    expect(opened).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(opened).to_have_count(0)
+    escaped = "() => { addEventListener('keydown', ({ defaultPrevented }) => { window.used = defaultPrevented; }); }"
+    shown.js(escaped)
+    page.locator(button).press("Escape")  # nothing is open and nothing chosen: it is not ours
+    assert shown.js("() => window.used") is False
+
+
 def test_cells_are_read_with_the_keyboard(shown: Screen) -> None:
     shown.part("figure").focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"):

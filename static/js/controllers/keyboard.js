@@ -59,13 +59,16 @@ function onHeads(event, store) {
   else if (event.key === 'Enter' && store.state.preview && !event.target.closest('button, a, summary')) {
     store.emit('head', store.state.preview);
     store.emit('show-head');
-  } else if (event.key === 'Escape') store.emit('let-go');
+  } else if (event.key === 'Escape' && (store.state.preview || store.state.view.token !== null)) store.emit('let-go');
   else return false;
   return true;
 }
 
-/** Listens on the whole page; fields and widgets with keys of their own are left alone. */
+/** Listens on the whole page; fields and widgets with keys of their own are left alone, and an open explanation has its Escape. */
 export function controlKeyboard(store, { focusText }) {
+  document.addEventListener('keydown', (event) => {
+    if (event.key === 'Escape' && document.querySelector(':popover-open')) event.stopPropagation(); // the browser closes it
+  }, { capture: true });
   document.addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest(OWN_KEYS)) return;
