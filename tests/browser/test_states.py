@@ -192,6 +192,16 @@ def test_tokens_are_counted_while_typing(screen: Screen) -> None:
     expect(screen.part("count")).to_contain_text("3 of 8,192 tokens")
 
 
+def test_a_count_of_another_model_goes_at_once(screen: Screen) -> None:
+    """The server may take long to answer: it loads the model first."""
+    screen.type("one two three")
+    expect(screen.part("count")).to_contain_text("4 of 8,192 tokens")
+    screen.page.route("**/api/tokenize", lambda route: None)  # never answered
+    screen.choose_model("fake-pairs")
+    expect(screen.part("model-button")).to_contain_text("pairs")
+    expect(screen.part("count")).not_to_contain_text("4 of")
+
+
 def test_models_show_state_and_reason(screen: Screen) -> None:
     screen.part("model-button").click()
     models = screen.part("models")

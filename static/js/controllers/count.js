@@ -31,7 +31,8 @@ export function controlCount(store) {
     const chosen = chosenModel(state);
     const now = `${chosen?.id} ${chosen?.state}`;
     const typed = before.text !== state.text || before.pair !== state.pair || before.addSpecial !== state.addSpecial;
-    if (now === model && !typed) return;
+    const other = now !== model; // what another one counted, and its limit, are not this one's
+    if (!other && !typed) return;
     model = now;
     fetching.abort();
     fetching = new AbortController();
@@ -40,7 +41,7 @@ export function controlCount(store) {
       store.set({ count: { ...IDLE, limit: chosen?.max_tokens ?? null } });
       return;
     }
-    store.patch('count', { status: 'loading' });
+    store.patch('count', other ? { ...IDLE, status: 'loading', limit: chosen.max_tokens } : { status: 'loading' });
     count();
   });
 }
