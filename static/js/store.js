@@ -5,10 +5,13 @@
 
 import { FINDER } from './finder.js';
 
-/** No run. `text`, `pair` and `target` are what it was asked for; `text` is null while that is not known. */
+/**
+ * No run. `text`, `pair` and `target` are what it was asked for; `text` is null while that is not known. `carried` is the text that
+ * the link has with it which the run was opened by.
+ */
 export const NO_RUN = Object.freeze({
   phase: 'empty', id: null, summary: null, progress: null, error: null, text: null, pair: '', target: '',
-  first: false, checking: false, sending: false, refusal: null,
+  carried: null, first: false, checking: false, sending: false, refusal: null,
 });
 
 /** What the page knows when it opens. */

@@ -122,6 +122,26 @@ def test_a_link_to_a_run_that_is_gone_says_so(shown: Screen, open_screen: OpenSc
     expect(other.part("problem").get_by_role("button")).to_have_count(0)
 
 
+def test_only_a_link_that_carries_its_text_offers_to_run_it(shown: Screen) -> None:
+    """The text in the field is of another run."""
+    shown.witness.allow("404")
+    problem = shown.part("problem")
+    go = "(hash) => { location.hash = hash; }"
+    shown.js(go, "run=eeee&layer=2&head=3")
+    expect(problem).to_contain_text("does not carry its text")
+    expect(problem.get_by_role("button")).to_have_count(0)
+    shown.js(go, "run=eeee&layer=2&head=3&text=the+text+of+the+link")
+    expect(problem).to_contain_text("Its text is in the link")
+    shown.type("what was typed instead")
+    expect(problem.get_by_role("button")).to_have_count(0)
+    shown.type("the text of the link")
+    problem.get_by_role("button", name="Run it here").click()
+    until(lambda: shown.fragment("run") not in (None, "eeee"))
+    shown.wait_for_map()
+    assert (shown.fragment("layer"), shown.fragment("head")) == ("2", "3")
+    assert "".join(token["text"] for token in shown.tokens()[1:]) == "the text of the link"
+
+
 def test_back_returns_to_the_run_before(shown: Screen) -> None:
     first = shown.run_id
     second = shown.run("another text altogether")

@@ -32,9 +32,11 @@ export function controlAddress(store) {
     } else if (address.run === store.state.run.id) {
       const sites = store.state.run.summary?.sites ?? [];
       const site = sites.find((one) => one.site === address.view.site) ?? sites[0];
-      store.set({ ...beside(), view: site ? clampView(address.view, site) : address.view, preview: null, hoverToken: null, cursor: null });
+      const view = site ? clampView(address.view, site) : address.view;
+      const run = { ...store.state.run, carried: address.text };
+      store.set({ ...beside(), run, view, preview: null, hoverToken: null, cursor: null });
     } else {
-      store.emit('open', { id: address.run, view: address.view });
+      store.emit('open', { id: address.run, view: address.view, carried: address.text });
       store.set(beside()); // once the run before is off the screen: links that do not say of which texts they are take this one's
     }
   }

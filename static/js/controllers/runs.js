@@ -92,10 +92,10 @@ export function controlRuns(store) {
     take(accepted, summary);
   });
 
-  store.on('open', async ({ id, view }) => {
+  store.on('open', async ({ id, view, carried = null }) => {
     const { run } = store.state;
     const known = run.id === id ? { text: run.text, pair: run.pair, target: run.target } : {};
-    const ticket = begin({ phase: 'submitting', id, ...known });
+    const ticket = begin({ phase: 'submitting', id, carried, ...known });
     store.set({ view });
     const summary = await answerFor(ticket, api.getRun(id));
     if (summary) take(ticket, summary);

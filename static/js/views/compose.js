@@ -36,7 +36,9 @@ function again(store, key = 'run.again') {
 function problem(state, store) {
   const { run, text } = state;
   if (run.phase === 'gone' && !run.refusal) {
-    return [el('p', {}, t(text.trim() ? 'gone.text' : 'gone.no_text')), text.trim() ? el('p', { class: 'button-row' }, again(store, 'gone.again')) : null];
+    const whole = Boolean(run.carried?.trim());
+    const ready = whole && text === run.carried; // what was typed instead is run by Run
+    return [el('p', {}, t(whole ? 'gone.text' : 'gone.no_text')), ready ? el('p', { class: 'button-row' }, again(store, 'gone.again')) : null];
   }
   const error = run.refusal ?? (run.phase === 'failed' ? run.error : null);
   if (!error) return [];
