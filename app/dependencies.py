@@ -11,6 +11,7 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
+from app.services.comparison import Alignments
 from app.services.lenses import LensService
 from app.services.ports import Models
 from app.services.references import ReferenceService
@@ -33,6 +34,7 @@ class Services:
     lenses: LensService
     similarity: SimilarityService
     references: ReferenceService
+    alignments: Alignments
     threads: ThreadPoolExecutor
 
     async def in_thread(self, work: Callable[[], T]) -> T:

@@ -30,6 +30,7 @@ from app.routes import (
     weights,
 )
 from app.services.catalogue import Catalogue
+from app.services.comparison import Alignments
 from app.services.compute import Compute
 from app.services.jobs import JobQueue
 from app.services.lenses import LensService
@@ -117,4 +118,14 @@ def _services(settings: Settings, catalogue: Models | None) -> Services:
     threads = ThreadPoolExecutor(WAITING_THREADS, thread_name_prefix="waiting")
     stages_of = StageService(catalogue, queue, service.read)
     references_of = ReferenceService(catalogue, compute, queue, settings.data_dir / "references")
-    return Services(settings, catalogue, service, stages_of, LensService(), SimilarityService(), references_of, threads)
+    return Services(
+        settings,
+        catalogue,
+        service,
+        stages_of,
+        LensService(),
+        SimilarityService(),
+        references_of,
+        Alignments(),
+        threads,
+    )

@@ -9,12 +9,12 @@ It knows nothing of models, of heads, or of what the matrices are.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import pairwise
-from typing import Literal
+from itertools import accumulate, pairwise
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -23,7 +23,7 @@ from models.protocol import Span
 from models.tokens import Token
 
 By = Literal["characters", "tokens"]
-MOST_STEPS = 4_000_000  # of difflib's search for one stretch; above, tokens that are everywhere start no stretch
+MOST_STEPS = 10_000_000  # of all searches of one kind together, a second or two; what is left then is left out
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,35 @@ def align(a: Sequence[Token], b: Sequence[Token]) -> Alignment:
     return Alignment(by, tuple(found))
 
 
-def fold(read: Callable[[Span, Span], Tensor], rows: Sequence[Span], cols: Sequence[Span], most_rows: int) -> Tensor:
+class Columns:
+    """Neighbouring columns that are summed into one each: spans in order, which may leave columns out between them."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self.across: Span = (spans[0][0], spans[-1][1])
+        self._n = len(spans)
+        lengths = torch.tensor([stop - start for start, stop in spans])
+        self._single = bool((lengths == 1).all())
+        self._into = torch.repeat_interleave(torch.arange(self._n), lengths)
+        self._taken = torch.cat([torch.arange(*span) for span in spans]) - self.across[0]
+
+    def __len__(self) -> int:
+        return self._n
+
+    def sums(self, values: Tensor) -> Tensor:
+        """Sum the columns of each span.
+
+        Shapes:  (rows, columns of `across`) -> (rows, spans), float64
+        Values:  NaN, which counts as nothing, only where a span has nothing else
+        """
+        taken = values[:, self._taken].double()
+        if self._single:
+            return taken
+        empty = taken.new_zeros(len(values), self._n)
+        seen = empty.index_add(1, self._into, (~taken.isnan()).double())
+        return empty.index_add(1, self._into, taken.nan_to_num(0.0)).masked_fill(seen == 0, torch.nan)
+
+
+def fold(read: Callable[[Span, Span], Tensor], rows: Sequence[Span], cols: Columns, most_rows: int) -> Tensor:
     """Fold a matrix, read at most `most_rows` rows at a time: rows of a span averaged, its columns summed.
 
     Shapes:  read(rows, cols) -> (rows, cols), NaN where hidden; -> (row spans, col spans), float64
@@ -80,30 +108,17 @@ def fold(read: Callable[[Span, Span], Tensor], rows: Sequence[Span], cols: Seque
     into = torch.repeat_interleave(torch.arange(len(rows)), lengths)
     indices = torch.cat([torch.arange(*span) for span in rows])
     sums, seen = torch.zeros(2, len(rows), len(cols), dtype=torch.float64)
-    across, first = (cols[0][0], cols[-1][1]), 0
+    first = 0
     while first < len(indices):  # a small gap between spans is read along, a large one begins another part
         stop = int(torch.searchsorted(indices, indices[first] + most_rows))
         own, down = into[first:stop], indices[first:stop]
         start = int(down[0])
-        part = _summed(read((start, int(down[-1]) + 1), across)[down - start], cols)
+        part = cols.sums(read((start, int(down[-1]) + 1), cols.across)[down - start])
         sums.index_add_(0, own, part.nan_to_num(0.0))
         seen.index_add_(0, own, (~part.isnan()).double())
         first = stop
     means: Tensor = sums / lengths[:, None]
     return means.masked_fill(seen == 0, torch.nan)
-
-
-def _summed(values: Tensor, cols: Sequence[Span]) -> Tensor:
-    # (rows, columns from cols[0][0] on) -> (rows, spans), float64; NaN where a span has nothing else
-    starts = torch.tensor([start for start, _ in cols]) - cols[0][0]
-    lengths = torch.tensor([stop - start for start, stop in cols])
-    if bool((lengths == 1).all()):
-        return values[:, starts].double()
-    into = torch.repeat_interleave(torch.arange(len(cols)), lengths)
-    taken = values[:, torch.cat([torch.arange(*span) for span in cols]) - cols[0][0]].double()
-    empty = taken.new_zeros(len(values), len(cols))
-    seen = empty.index_add(1, into, (~taken.isnan()).double())
-    return empty.index_add(1, into, taken.nan_to_num(0.0)).masked_fill(seen == 0, torch.nan)
 
 
 # ------------------------------------------------------------------------------------------------------------ the parts
@@ -214,12 +229,51 @@ def _in_cells(tokens: Sequence[Token], cuts: Sequence[int]) -> dict[tuple[int, b
 def _by_tokens(a: Sequence[Token], b: Sequence[Token]) -> Iterator[Segment]:
     """One segment for each token of the stretches that both sides have."""
     ours, theirs = ([_likeness(token) for token in side] for side in (a, b))
-    counts = Counter(theirs)
-    everywhere = sum(counts[likeness] for likeness in ours) > MOST_STEPS
-    matcher = SequenceMatcher(None, ours, theirs, autojunk=everywhere)
-    for block in matcher.get_matching_blocks():
-        for at in range(block.size):
-            yield _segment([a[block.a + at]], [b[block.b + at]])
+    for first_a, first_b, size in sorted(stretches(ours, theirs)):
+        for at in range(size):
+            yield _segment([a[first_a + at]], [b[first_b + at]])
+
+
+def stretches(a: Sequence[Hashable], b: Sequence[Hashable]) -> Iterator[tuple[int, int, int]]:
+    """Equal stretches, the longest of all and then those on either side of it: (start in a, start in b, length).
+
+    difflib's own get_matching_blocks searches every range whatever that takes, in time that may grow with the cube of
+    the tokens. Here ranges are searched in full while there are steps for it, then with stretches that begin with a
+    token which is not everywhere; large ranges come before their parts, so none is left out for one far down.
+    """
+    # with autojunk tokens that are everywhere in b (more than 1 % of 200 or more) begin no stretch
+    searches = [_Search(SequenceMatcher(None, a, b, autojunk=rare)) for rare in (False, True)]
+    ranges: deque[tuple[Span, Span]] = deque([((0, len(a)), (0, len(b)))])
+    while ranges:
+        of_a, of_b = ranges.popleft()
+        search = next((one for one in searches if one.steps(of_a) <= one.left), None)
+        if search is None:
+            continue
+        first_a, first_b, size = search.longest(of_a, of_b)
+        if size:
+            yield first_a, first_b, size
+            before = (of_a[0], first_a), (of_b[0], first_b)
+            after = (first_a + size, of_a[1]), (first_b + size, of_b[1])
+            ranges.extend(some for some in (before, after) if all(start < stop for start, stop in some))
+
+
+class _Search:
+    """difflib's search for the longest equal stretch, with the steps that are left for it."""
+
+    def __init__(self, matcher: Any) -> None:  # noqa: ANN401  a SequenceMatcher, whose b2j is not typed
+        self._matcher = matcher
+        self._before = [0, *accumulate(1 + len(matcher.b2j.get(token, ())) for token in matcher.a)]
+        self.left = MOST_STEPS
+
+    def steps(self, of_a: Span) -> int:
+        """What a search of this range takes at most: each token is looked up at all its places in b."""
+        return self._before[of_a[1]] - self._before[of_a[0]]
+
+    def longest(self, of_a: Span, of_b: Span) -> tuple[int, int, int]:
+        """The longest equal stretch of two ranges, the first of several; its length is 0 where there is none."""
+        self.left -= self.steps(of_a)
+        first_a, first_b, size = self._matcher.find_longest_match(*of_a, *of_b)
+        return first_a, first_b, size
 
 
 def _likeness(token: Token) -> tuple[bool, str, tuple[int, int, str | None]]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.dependencies import Runs
+from app.dependencies import Everything
 from app.errors import responses
 from app.routes.answers import NOT_MODIFIED, content_tag, json_bytes, tagged, unchanged
 from app.routes.parameters import MAX_CELLS, Cells, Range, Site, Which, chosen_site, chosen_span, within
@@ -25,7 +25,7 @@ RunId = Annotated[str, Query(max_length=64, description="a finished run")]
 @router.get("/compare", response_model=schemas.Comparison, responses={**NOT_MODIFIED, **responses(404, 409, 413, 422)})
 def compare(
     request: Request,
-    runs: Runs,
+    services: Everything,
     a: RunId,
     b: RunId,
     layer_a: Which,
@@ -39,13 +39,13 @@ def compare(
     max_cells: Cells = MAX_CELLS,
 ) -> Response:
     """The weights of one head less those of another, on the tokens that both runs share, with the largest changes."""
-    ours = _side(runs, "a", a, site_a, layer_a, head_a)
-    theirs = _side(runs, "b", b, site_b, layer_b, head_b)
+    ours = _side(services.runs, "a", a, site_a, layer_a, head_a)
+    theirs = _side(services.runs, "b", b, site_b, layer_b, head_b)
     made = " ".join(f"{side.run[0].id} {side.run[0].created}" for side in (ours, theirs))
     tag = content_tag(f"{made} {request.url.path} {request.url.query}".encode())
     if (answer := unchanged(request, tag)) is not None:
         return answer
-    pair = comparison.pair_up(ours, theirs)
+    pair = services.alignments.pair_up(ours, theirs)
     asked = (rows, cols) if pair.reason is None else (None, None)  # without shared axes there is no range either
     down, across = chosen_span("rows", asked[0], pair.shape[0]), chosen_span("cols", asked[1], pair.shape[1])
     return tagged(json_bytes(comparison.compare(pair, down, across, max_cells)), tag)

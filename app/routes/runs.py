@@ -61,9 +61,12 @@ def read_run(run_id: str, request: Request, runs: Runs) -> Response:
 
 
 @router.delete("/{run_id}", responses=responses(404, 422))
-def delete_run(run_id: str, runs: Runs) -> schemas.Deleted:
+def delete_run(run_id: str, services: Everything) -> schemas.Deleted:
     """Cancel an unfinished run unless somebody else waits for it; forget any other."""
-    return schemas.Deleted.model_validate({"id": run_id, "outcome": runs.delete(run_id)})
+    outcome = services.runs.delete(run_id)
+    if outcome == "forgotten":
+        services.alignments.forget(run_id)
+    return schemas.Deleted.model_validate({"id": run_id, "outcome": outcome})
 
 
 @router.post("/{run_id}/check", response_model=schemas.RunSummary, responses=responses(404, 409, 415, 422, 503))

@@ -6,23 +6,28 @@ grow with the size of the matrix. Nothing here knows HTTP; how tokens are aligne
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from app.services.errors import ComparisonTooLarge
+from app.services.lenses import Side as Text
+from app.services.lenses import sides_of, tokens_of
 from app.services.store import Stored
 from app.services.windows import nested
-from models.alignment import Alignment, Segment, align, fold
+from models.alignment import Alignment, Columns, Segment, align, fold
 from models.pooling import cell_count, fit_steps, into_cells
 from models.protocol import Index, SiteDescription, Span
 from models.tokens import Token
 
+SIDES = ("a", "b")
 Reason = Literal["sites", "nothing_in_common"]
 LARGEST = 20  # changes that are listed
+KEPT_ALIGNMENTS = 8  # of pairs of texts: lists of a few thousand entries
 MOST_WEIGHTS = 600_000_000  # read for one comparison, both sides together: some ten seconds
 AT_ONCE = 500_000  # weights of one side in memory, 4 MB in float64, of which a few copies are made
 
@@ -42,14 +47,13 @@ class Side:
         return self.site.site == "decoder.cross"
 
     @property
-    def axes(self) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
-        """Tokens of the queries and of the keys."""
-        record = self.run[0]
-        source, target = record.tokens, record.target
-        if self.is_cross:
-            return target, source
-        own = target if self.site.site == "decoder.self" and target else source
-        return own, own
+    def texts(self) -> tuple[Text, Text]:
+        """Which of the run's texts the queries and the keys are."""
+        return sides_of(self.run[0], self.site.site)
+
+    def axis(self, number: int) -> tuple[Token, ...]:
+        """Tokens of the queries (0) or of the keys (1)."""
+        return tokens_of(self.run[0], self.texts[number])
 
     @property
     def depth(self) -> int:
@@ -86,21 +90,52 @@ class Pair:
         return len(self.rows.segments), len(self.cols.segments)
 
 
-def pair_up(a: Side, b: Side) -> Pair:
-    """Align the axes of two heads."""
-    rows = _aligned(a.axes[0], b.axes[0])
-    cols = _aligned(a.axes[1], b.axes[1]) if a.is_cross or b.is_cross else rows
-    if a.is_cross != b.is_cross:
-        return Pair(a, b, Alignment(rows.by, ()), Alignment(cols.by, ()), "sites")
-    if not rows.segments or not cols.segments:
-        return Pair(a, b, Alignment(rows.by, ()), Alignment(cols.by, ()), "nothing_in_common")
-    return Pair(a, b, rows, cols)
+class Alignments:
+    """Which tokens of two runs belong together, of the last pairs: every step of a zoom asks for the same ones.
 
+    Each is found once, whichever thread asks first, and no text is kept but that of their segments.
+    """
 
-@lru_cache(maxsize=8)
-def _aligned(a: tuple[Token, ...], b: tuple[Token, ...]) -> Alignment:
-    """The alignment of two token lists; the last few are kept, for every step of a zoom asks for the same ones."""
-    return align(a, b)
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, ...], Alignment] = OrderedDict()
+        self._lock = threading.Lock()
+        self._aligning = threading.Lock()  # one pair at a time: whoever waits may want the same
+
+    def pair_up(self, a: Side, b: Side) -> Pair:
+        """Align the axes of two heads."""
+        rows = self._aligned(a, b, 0)
+        cols = self._aligned(a, b, 1) if a.is_cross or b.is_cross else rows
+        if a.is_cross != b.is_cross:
+            return Pair(a, b, Alignment(rows.by, ()), Alignment(cols.by, ()), "sites")
+        if not rows.segments or not cols.segments:
+            return Pair(a, b, Alignment(rows.by, ()), Alignment(cols.by, ()), "nothing_in_common")
+        return Pair(a, b, rows, cols)
+
+    def forget(self, run_id: str) -> None:
+        """Drop what was found of a run."""
+        with self._lock:
+            for key in [key for key in self._known if run_id in key]:
+                del self._known[key]
+
+    def _aligned(self, a: Side, b: Side, axis: int) -> Alignment:
+        key = tuple(part for side in (a, b) for part in (side.run[0].id, side.run[0].created, side.texts[axis]))
+        found = self._kept(key)
+        if found is None:
+            with self._aligning:
+                found = self._kept(key)
+                if found is None:
+                    found = align(a.axis(axis), b.axis(axis))
+                    with self._lock:
+                        self._known[key] = found
+                        while len(self._known) > KEPT_ALIGNMENTS:
+                            self._known.popitem(last=False)
+        return found
+
+    def _kept(self, key: tuple[str, ...]) -> Alignment | None:
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+            return self._known.get(key)
 
 
 def compare(pair: Pair, rows: Span | None, cols: Span | None, max_cells: int) -> dict[str, Any]:
@@ -117,10 +152,11 @@ def compare(pair: Pair, rows: Span | None, cols: Span | None, max_cells: int) ->
     steps = fit_steps(rows, cols, max_cells)
     shape = cell_count(rows, steps[0]), cell_count(cols, steps[1])
     sums, counts = torch.zeros(2, *shape, dtype=torch.float64)
+    columns = {name: Columns([getattr(one, name) for one in pair.cols.segments[slice(*cols)]]) for name in SIDES}
     largest, at_once = _Largest(), max(1, AT_ONCE // (cols[1] - cols[0]))
     for first in range(rows[0], rows[1], at_once):
         part = (first, min(first + at_once, rows[1]))
-        ours, theirs = (_folded(pair, name, part, cols) for name in ("a", "b"))
+        ours, theirs = (_folded(pair, name, part, columns[name]) for name in columns)
         difference = ours - theirs
         largest.add(first, cols[0], ours, theirs, difference)
         into = torch.arange(*part) // steps[0] - rows[0] // steps[0]
@@ -145,19 +181,16 @@ def _range(segments: tuple[Segment, ...], name: str) -> Span:
     return getattr(segments[0], name)[0], getattr(segments[-1], name)[1]
 
 
-def _folded(pair: Pair, name: Literal["a", "b"], rows: Span, cols: Span) -> Tensor:
+def _folded(pair: Pair, name: str, rows: Span, cols: Columns) -> Tensor:
     """One side's weights on the shared axes, NaN where it can see nothing."""
     side: Side = getattr(pair, name)
-    down, across = (
-        [getattr(segment, name) for segment in alignment.segments[slice(*span)]]
-        for alignment, span in ((pair.rows, rows), (pair.cols, cols))
-    )
+    down = [getattr(segment, name) for segment in pair.rows.segments[slice(*rows)]]
 
     def read(top: Span, left: Span) -> Tensor:
         size = (top[1] - top[0]) * (left[1] - left[0])
         return side.run[1].window(side.site.site, side.layer, side.head, top, left, size, "mean").weights
 
-    return fold(read, down, across, max(1, AT_ONCE // ((across[-1][1] - across[0][0]) * side.held)))
+    return fold(read, down, cols, max(1, AT_ONCE // ((cols.across[1] - cols.across[0]) * side.held)))
 
 
 class _Largest:

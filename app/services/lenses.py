@@ -37,7 +37,7 @@ class LensService:
 
     def units(self, record: RunRecord, unit: Unit, side: Side) -> tuple[TextUnit, ...]:
         """The units of one side of a run. Raises OutOfRange where the run has no such side."""
-        tokens = _tokens(record, side)
+        tokens = tokens_of(record, side)
         if not tokens:
             raise OutOfRange("side", side, "source")
         key = (record.id, record.created, unit, side)
@@ -77,7 +77,7 @@ class LensService:
 
     def _axis(self, record: RunRecord, unit: Unit, side: Side) -> Axis:
         if unit == "token":
-            return Axis.of_tokens(len(_tokens(record, side)))
+            return Axis.of_tokens(len(tokens_of(record, side)))
         return Axis.of_units(self.units(record, unit, side))
 
     def _rollout(self, record: RunRecord, capture: CaptureReader, site: str, layer: int) -> Tensor:
@@ -107,5 +107,6 @@ def sides_of(record: RunRecord, site: str) -> tuple[Side, Side]:
     return side, side
 
 
-def _tokens(record: RunRecord, side: Side) -> tuple[Token, ...]:
+def tokens_of(record: RunRecord, side: Side) -> tuple[Token, ...]:
+    """The tokens of one side of a run, none where it has no such side."""
     return record.target if side == "target" else record.tokens

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -118,6 +122,45 @@ def test_a_zoom_aligns_once(client: TestClient, monkeypatch: pytest.MonkeyPatch)
         found(client, a, b, rows=rows)
     found(client, b, a)
     assert len(calls) == 2  # one for either order
+
+
+def test_who_asks_meanwhile_waits_for_the_same_alignment(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def slow(*given: Any) -> Alignment:
+        calls.append(given)
+        time.sleep(0.2)
+        return align(*given)
+
+    monkeypatch.setattr(comparison, "align", slow)
+    a, b = make_run(client, "asked twice")["id"], make_run(client, "asked two times")["id"]
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda rows: found(client, a, b, rows=rows), ("0:2", "1:2", "0:1", "0:2")))
+    assert len(calls) == 1
+    assert answers[0] == answers[3]
+
+
+def test_nothing_of_a_deleted_run_is_kept(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "align", kept := Kept())
+    client = start()
+    runs = [make_run(client, text)["id"] for text in ("secret one", "secret two", "other")]
+    found(client, runs[0], runs[1])
+    found(client, runs[2], runs[2])
+    assert client.delete(f"/api/runs/{runs[1]}").json()["outcome"] == "forgotten"
+    gc.collect()
+    assert [alive() is not None for alive in kept.made] == [False, True]
+
+
+class Kept:
+    """As align, with a look at which of its answers are still held."""
+
+    def __init__(self) -> None:
+        self.made: list[weakref.ref[Alignment]] = []
+
+    def __call__(self, *given: Any) -> Alignment:
+        answer = align(*given)
+        self.made.append(weakref.ref(answer))
+        return answer
 
 
 def test_one_text_on_two_models_is_hidden_where_either_is(client: TestClient) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from difflib import SequenceMatcher
 from itertools import pairwise
 
 import pytest
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from models.alignment import Alignment, align, fold
+from models import alignment
+from models.alignment import Alignment, Columns, align, fold, stretches
 from models.protocol import Span
 from models.tokens import Token, tokens_from_text
 from tests.unit.test_tokens import minilm, smollm2
@@ -124,7 +126,7 @@ def test_a_cut_text_aligns_where_both_have_it() -> None:
     assert spans(found) == [((2, 3), (0, 1)), ((3, 4), (1, 2))]
 
 
-def test_different_texts_align_by_equal_stretches() -> None:
+def test_different_texts_align_by_equalstretches() -> None:
     a = cut_at("the cat saw the dog", [3, 7, 11, 15], head=["<s>"])
     b = cut_at("a bird saw the dog run", [1, 6, 10, 14, 18], head=["<s>"])
     found = align(a, b)
@@ -154,6 +156,35 @@ def test_a_long_text_without_words_of_its_own_ends_in_time() -> None:
     assert len(found.segments) == 4000
 
 
+def test_tokens_that_are_everywhere_end_in_time() -> None:
+    """Each stretch is one token, so difflib would search the rest anew two thousand times: 37 seconds."""
+    a, b = (cut_at(f"c{other}" * 1000, list(range(2000))) for other in "AB")
+    started = time.perf_counter()
+    found = align(a, b)
+    assert time.perf_counter() - started < 10  # 1.5 s on one thread of a busy machine
+    assert_sound(found, a, b)
+    assert set(texts(found)) == {"c"}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text("abc", min_size=1, max_size=30), st.text("abd", min_size=1, max_size=30))
+def test_what_there_are_steps_for_is_what_difflib_finds(a: str, b: str) -> None:
+    blocks = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
+    expected = {(block.a + at, block.b + at) for block in blocks for at in range(block.size)}
+    found = list(stretches(a, b))
+    assert {(ours + at, theirs + at) for ours, theirs, size in found for at in range(size)} == expected
+    assert max((size for _, _, size in found), default=0) == (found[0][2] if found else 0), "the longest first"
+
+
+def test_steps_that_run_out_leave_no_end_of_a_text_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = "abcdef-------ghijkl", "abcdef+++-------+++ghijkl"
+    monkeypatch.setattr(alignment, "MOST_STEPS", 0)
+    assert list(stretches(a, b)) == []
+    once = sum(1 + b.count(letter) for letter in a)
+    monkeypatch.setattr(alignment, "MOST_STEPS", once + 2 * (6 + 6))  # the dashes, then what lies on either side
+    assert sorted(stretches(a, b)) == [(0, 0, 6), (6, 9, 7), (13, 19, 6)]
+
+
 @pytest.fixture(scope="module")
 def real() -> tuple[PreTrainedTokenizerBase, PreTrainedTokenizerBase]:
     """Byte-level pieces with their spaces, and WordPiece without."""
@@ -180,12 +211,12 @@ def test_rows_still_sum_to_one_when_folded() -> None:
     weights = weights / weights.sum(-1, keepdim=True)
     hidden = weights.masked_fill(torch.ones_like(weights).triu(1) > 0, torch.nan)
     spans = [one.a for one in segments]
-    folded = fold(reading(hidden), spans, spans, 2)
+    folded = fold(reading(hidden), spans, Columns(spans), 2)
     torch.testing.assert_close(folded.nansum(-1), torch.ones(len(segments)).double(), atol=1e-6, rtol=0)
     assert folded[0, 1:].isnan().all()  # nothing of it is visible
     by_hand = weights[1:3, 3:5].sum(-1).mean()  # the second segment's two tokens as queries, and keys of the fourth
     rows, cols = [(1, 3)], [(3, 5)]
-    assert float(fold(reading(weights), rows, cols, 9)[0, 0]) == pytest.approx(float(by_hand))
+    assert float(fold(reading(weights), rows, Columns(cols), 9)[0, 0]) == pytest.approx(float(by_hand))
 
 
 def reading(matrix: Tensor, asked: list[Span] | None = None) -> Callable[[Span, Span], Tensor]:
@@ -208,6 +239,6 @@ def test_a_fold_is_read_in_parts_and_without_what_lies_between() -> None:
     )
     for most, reads in ((3, [(2, 5), (5, 8), (8, 10), (12, 13), (40, 43), (43, 44)]), (12, [(2, 13), (40, 44)])):
         asked: list[Span] = []
-        found = fold(reading(matrix, asked), rows, cols, most)
+        found = fold(reading(matrix, asked), rows, Columns(cols), most)
         torch.testing.assert_close(found.float(), expected, rtol=1e-6, atol=1e-6, equal_nan=True)
         assert asked == reads
