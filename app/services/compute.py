@@ -203,7 +203,7 @@ class Compute:
 
 
 def guarded(run: LiveRun, work: Callable[[], None]) -> None:
-    """Do the work; whatever goes wrong becomes this run's failure."""
+    """Do the work; whatever goes wrong becomes this run's failure, in the words of its kind of work."""
     try:
         work()
     except Cancelled:
@@ -211,11 +211,11 @@ def guarded(run: LiveRun, work: Callable[[], None]) -> None:
     except DomainError as error:
         _fail(run, error)
     except CaptureError as error:
-        _fail(run, RunFailed(f"The model's attention could not be captured: {error}", run=run.record.id), error)
+        _fail(run, RunFailed(f"The model's attention could not be captured: {error}", **run.named), error)
     except Exception as error:  # noqa: BLE001 - any library may raise anything; its text may quote the user's
         kind = type(error).__name__
-        logger.error("run %s failed: %s", run.record.id[:8], kind)
-        _fail(run, RunFailed("The model's pass failed. POST the run again to retry.", run=run.record.id, kind=kind))
+        logger.error("%s %s failed: %s", run.what, run.record.id[:8], kind)
+        _fail(run, RunFailed(f"The model's pass failed. {run.again}", **run.named, kind=kind))
 
 
 def _source(record: RunRecord) -> dict[str, Any]:

@@ -254,8 +254,12 @@ class NotComputed(DomainError):
 
     code = "not_computed"
 
-    def __init__(self, status: str | None) -> None:
-        super().__init__(
-            "The reference texts have not been run on this model yet. POST to this address computes them once.",
-            status=status,
-        )
+    def __init__(self, status: str | None, failure: str | None = None) -> None:
+        """`status` of the work that goes on, if any; `failure`: the code of why the last came to nothing."""
+        if status is not None:
+            message = "The reference texts are being run on this model. Follow its events, then ask again."
+        elif failure is not None:
+            message = f"Running the reference texts on this model ended with {failure}. POST here tries again."
+        else:
+            message = "The reference texts have not been run on this model yet. POST here computes them once."
+        super().__init__(message, status=status, failure=failure)

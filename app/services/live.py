@@ -24,7 +24,11 @@ class LiveRun:
 
     waiters  requests that wait for it now
     wanted   it goes on without anybody waiting, until it is deleted
+    what     what it is called in the log; again: how a client tries it again after a failure
     """
+
+    what = "run"
+    again = "POST the run again to retry."
 
     def __init__(self, record: RunRecord, work: Callable[[LiveRun], None], texts: Texts | None = None) -> None:
         self.record = record
@@ -34,10 +38,16 @@ class LiveRun:
         self.wanted = False
         self.over = False
         self.submitted_at = time.perf_counter()
+        self._ending = False
         self._stop = threading.Event()
         self._work = work
         self._lock = threading.Lock()
         self._listeners: list[OnChange] = []
+
+    @property
+    def named(self) -> dict[str, str]:
+        """What a failure's details call it by."""
+        return {"run": self.record.id}
 
     def join(self, *, wanted: bool) -> None:
         """One more waits, or wants it done without waiting. Under the owner's lock."""
@@ -81,11 +91,21 @@ class LiveRun:
     def finish(
         self, record: RunRecord, *, failure: DomainError | None = None, before: Callable[[], None] = lambda: None
     ) -> None:
-        """The last change, after `before`; neither happens if it was over already."""
+        """The last change, after `before`; neither happens if it was over already, or is just being ended elsewhere.
+
+        `before` may write to the disk, so it holds no lock: the event loop listens meanwhile, and whoever stops the
+        work under the owner's lock has come too late. If it raises, the work goes on as it was.
+        """
         with self._lock:
-            if self.over:
+            if self.over or self._ending:
                 return
+            self._ending = True
+        try:
             before()
+        except BaseException:
+            self._ending = False
+            raise
+        with self._lock:
             self.record, self.failure, self.over, self.texts = record, failure, True, Texts("")
         self._stop.set()
         self._tell()

@@ -47,6 +47,12 @@ class ReferenceWork(LiveRun):
 
     found: Panel | None = None
     stored = False  # the disk has it too
+    what, again = "reference panel", "POST to this address again to retry."
+
+    @property
+    def named(self) -> dict[str, str]:
+        """By its model: its key is no run."""
+        return {"model": self.record.model["id"]}
 
 
 class ReferenceService:
@@ -57,6 +63,7 @@ class ReferenceService:
         self._files = PanelFiles(folder, FORMAT_VERSION)
         self._lock = threading.Lock()
         self._works: dict[str, ReferenceWork] = {}  # unfinished, failed, stopped, or not taken by the disk
+        self._stored = 0  # how many works the disk has taken
 
     def start(self) -> None:
         """Clean up what earlier processes left. Nothing touches the disk before."""
@@ -68,7 +75,9 @@ class ReferenceService:
         panel = self._found(key)
         if panel is None:
             work = self._works.get(key)
-            raise NotComputed(None if work is None or work.over else work.record.status)
+            if work is None or work.over:
+                raise NotComputed(None, work.failure.code if work is not None and work.failure is not None else None)
+            raise NotComputed(work.record.status)
         return panel
 
     def status(self, model_id: str, implementation: str | None = None) -> PanelStatus:
@@ -88,20 +97,23 @@ class ReferenceService:
         """
         entry, chosen = self._chosen(model_id, implementation)
         key = self._key(entry, chosen)
-        with self._lock:
-            work = self._works.get(key)
-            if work is None or (work.over and work.found is None):
-                record = _record(key, entry, chosen)
-                work = ReferenceWork(record, self._do)
-                panel = self._files.read(key)
-                if panel is not None:
-                    work.record, work.found, work.over = _done(record), panel, True
-                else:
-                    _require_usable(entry)
-                    self._queue.submit(work)
-                    self._works[key] = work
-            work.join(wanted=wanted)
-        return work
+        while True:
+            stored = self._stored
+            panel = self._files.read(key)  # without the lock: `release` takes it on the event loop
+            with self._lock:
+                if panel is None and stored != self._stored:
+                    continue  # the one that was taken since may be this one
+                work = self._works.get(key)
+                if work is None or (work.over and work.found is None):
+                    work = ReferenceWork(_record(key, entry, chosen), self._do)
+                    if panel is not None:
+                        work.record, work.found, work.over = _done(work.record), panel, True
+                    else:
+                        _require_usable(entry)
+                        self._queue.submit(work)
+                        self._works[key] = work
+                work.join(wanted=wanted)
+            return work
 
     def release(self, work: LiveRun) -> None:
         """A caller waits no longer; a panel that nobody waits for and nobody wanted is not computed further."""
@@ -158,6 +170,7 @@ class ReferenceService:
         assert isinstance(work, ReferenceWork)
         guarded(work, lambda: self._make(work))
         with self._lock:
+            self._stored += work.stored
             if work.stored and self._works.get(work.record.id) is work:
                 del self._works[work.record.id]
 

@@ -43,6 +43,11 @@ class StagesWork(LiveRun):
     """One comparison that is being made, and what it found once it is over."""
 
     found: Comparison | None = None
+    what, again = "comparison of stages", "POST to this address again to retry."
+
+    def keep(self, found: Comparison) -> None:
+        """Take over what was found."""
+        self.found = found
 
 
 class StageService:
@@ -119,5 +124,5 @@ class StageService:
             for implementation in (OWN, REFERENCE)
         )
         require_same_weights(self._models, work.record)  # they may have changed while it waited
-        work.found = self._compare(ours, theirs, [token.id for token in work.record.tokens], work.stopped)
-        work.finish(work.record)
+        found = self._compare(ours, theirs, [token.id for token in work.record.tokens], work.stopped)
+        work.finish(work.record, before=lambda: work.keep(found))  # nothing is found by what was stopped meanwhile

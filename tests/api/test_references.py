@@ -106,7 +106,9 @@ def test_it_can_be_followed_and_stopped(serve: Callable[..., str]) -> None:
         answer = client.post(PATH, json={}, headers={"Prefer": "respond-async"})
         assert answer.status_code == 202
         until(lambda: model.layers_done > 0)
-        assert client.get(PATH).json()["error"]["details"]["status"] == "running"
+        missing = client.get(PATH).json()["error"]
+        assert missing["details"]["status"] == "running"
+        assert "POST" not in missing["message"]
         state = client.get(f"{PATH}/state").json()
         assert state == {"status": "running", "events": answer.json()["events"]}
         events = []
@@ -156,5 +158,11 @@ def test_a_failed_pass_can_be_tried_again(start: Start) -> None:
     client = start(model)
     answer = client.post(PATH, json={})
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "run_failed")
+    assert answer.json()["error"]["details"]["model"] == MODEL
+    assert "run" not in answer.json()["error"]["details"], "the key of a panel is no run"
+    assert "the run" not in answer.json()["error"]["message"]
+    missing = client.get(PATH).json()["error"]
+    assert (missing["code"], missing["details"]) == ("not_computed", {"status": None, "failure": "run_failed"})
+    assert "run_failed" in missing["message"]
     model.fail_at = None
     assert len(panel_of(client)["heads"]) == 12

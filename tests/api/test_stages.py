@@ -165,7 +165,25 @@ def test_a_failure_leaves_the_run_and_can_be_tried_again(gpt2: TestClient, monke
         answer = compare(gpt2, run)
         assert (answer.status_code, answer.json()["error"]["code"]) == (409, "run_failed")
         assert "planted" not in answer.text
+        assert answer.json()["error"]["details"] == {"run": run, "kind": "RuntimeError"}
     assert gpt2.get(f"/api/runs/{run}").json()["status"] == "done"
+    assert compare(gpt2, run).status_code == 200
+
+
+def test_what_is_found_after_it_was_stopped_can_be_asked_for_again(
+    gpt2: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last client leaves after the last time that the comparison asks whether to stop."""
+    service, found = gpt2.app.state.services.stages, Comparison("float32", 1e-3, ())  # type: ignore[attr-defined]
+    run = run_of(gpt2)["id"]
+
+    def left(*_: Any) -> Comparison:
+        service.release(service._works[run])
+        return found
+
+    with monkeypatch.context() as planted:
+        planted.setattr(service, "_compare", left)
+        assert compare(gpt2, run).json()["error"]["code"] == "run_cancelled"
     assert compare(gpt2, run).status_code == 200
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,13 @@ from starlette.testclient import TestClient
 from app.dependencies import Services
 from app.services.compute import Compute
 from app.services.live import LiveRun
+from app.services.records import Options, RunRecord, TextFacts
 from app.services.runs import RunRequest
+from models.reference import NAMES
 from tests.api.conftest import MODEL, TEXT, Start, make_app, serving, small_model, until
 
 Join = Callable[[Services], LiveRun]
+RECORD = RunRecord("r", "running", "now", {"id": "m"}, Options(), TextFacts(1, (0, 1)))
 
 
 def join_run(services: Services) -> LiveRun:
@@ -97,3 +101,83 @@ def test_a_panel_that_was_stopped_is_told_in_its_own_words(slow: tuple[FastAPI, 
     assert work.failure is not None
     assert work.failure.code == "run_cancelled"
     assert "panel" in work.failure.message
+
+
+def ending() -> tuple[LiveRun, threading.Thread, threading.Event]:
+    """Work whose end is being written, the thread that does so, and what lets the disk go on."""
+    work, written = LiveRun(RECORD, lambda _: None), threading.Event()
+    writing = threading.Event()
+
+    def write() -> None:
+        writing.set()
+        written.wait(5)
+
+    thread = threading.Thread(target=lambda: work.finish(replace(RECORD, status="done"), before=write))
+    thread.start()
+    assert writing.wait(5)
+    return work, thread, written
+
+
+def test_who_listens_or_stops_does_not_wait_for_the_disk() -> None:
+    """Both happen on the event loop: a lock that is held while a run is written stops every answer."""
+    work, thread, written = ending()
+    heard: list[int] = []
+    with ThreadPoolExecutor(2) as pool:
+        pool.submit(work.listen, lambda: heard.append(1)).result(2)
+        pool.submit(Compute.cancel, work).result(2)
+        assert not work.over, "it came too late: the end is being written"
+        written.set()
+    thread.join(5)
+    assert (work.over, work.record.status, work.failure, heard) == (True, "done", None, [1])
+
+
+def test_an_end_that_cannot_be_written_is_no_end() -> None:
+    work = LiveRun(RECORD, lambda _: None)
+
+    def full() -> None:
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full"):
+        work.finish(replace(RECORD, status="done"), before=full)
+    assert (work.over, work.record.status) == (False, "running")
+    Compute.cancel(work)
+    assert (work.over, work.record.status) == (True, "cancelled")
+
+
+def test_a_panel_is_read_from_the_disk_without_the_lock(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    services: Services = start(small_model(delay_s=0.3)).app.state.services  # type: ignore[attr-defined]
+    service, reading, go_on = services.references, threading.Event(), threading.Event()
+    work, read = service.submit(MODEL, wanted=False), service._files.read
+
+    def slow(key: str) -> Any:  # noqa: ANN401  a panel
+        reading.set()
+        go_on.wait(5)
+        return read(key)
+
+    monkeypatch.setattr(service._files, "read", slow)
+    with ThreadPoolExecutor(2) as pool:
+        other = pool.submit(service.submit, MODEL, wanted=False)
+        assert reading.wait(5)
+        pool.submit(service.release, work).result(2)
+        go_on.set()
+        assert other.result(5) is not work, "what was given up meanwhile is not joined"
+
+
+def test_a_panel_that_was_stored_while_it_was_looked_for_is_not_made_again(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = small_model()
+    services: Services = start(model).app.state.services  # type: ignore[attr-defined]
+    service = services.references
+    work, read = service.submit(MODEL, wanted=True), service._files.read
+
+    def late(key: str) -> Any:  # noqa: ANN401  a panel
+        found = read(key)
+        if found is None:
+            until(lambda: not service._works)  # it is on the disk now
+        return found
+
+    monkeypatch.setattr(service._files, "read", late)
+    again = service.submit(MODEL, wanted=True)
+    assert (again.found is not None, again.over) == (True, True)
+    assert (work.over, model.runs) == (True, len(NAMES))
