@@ -1,6 +1,6 @@
 /**
  * Links that a reader marks: {query: [first, last], key: [first, last]}, token indices, both ends included. As text, from text,
- * and whether a run has them. Pure: it asks nobody and draws nothing.
+ * and whether a run has them. What else a link knows is told in link-places.js. Pure: it asks nobody and draws nothing.
  */
 
 import { hides } from './masks.js';
@@ -14,8 +14,8 @@ const sideText = ([first, last]) => (first === last ? String(first) : `${first}-
 /** 29:12 or 30-31:5-6. */
 export const linkText = ({ query, key }) => `${sideText(query)}:${sideText(key)}`;
 
-/** All of them as the service and the address write them; null for none. */
-export const linksText = (list) => (list.length ? list.map(linkText).join(',') : null);
+/** All of them as the service and the address write them, each once; null for none. */
+export const linksText = (list) => (list.length ? [...new Set(list.map(linkText))].join(',') : null);
 
 function readSide(text) {
   const match = /^(\d{1,9})(?:-(\d{1,9}))?$/.exec(text ?? '');
@@ -41,11 +41,15 @@ export function readSides(fragment) {
   return sides.length === 2 && sides.every((side) => SIDES.includes(side)) ? sides.join('>') : null;
 }
 
-/** Fields of the fragment for the links; which texts they are of is left out where those are the ones shown. */
+/**
+ * Fields of the fragment for the links; which texts they are of is left out where those are the ones shown. Indices that are
+ * of another run than the fragment's are no tokens of its own, and are not in it.
+ */
 export function linkFields(state) {
   const { list, sides } = state.pairs;
-  const apart = list.length > 0 && sides !== null && sides !== sidesKey(state);
-  return { pairs: linksText(list), sides: apart ? sides.replace('>', '-') : null };
+  const own = list.filter(({ run = state.run.id, lost }) => run === state.run.id && !lost);
+  const apart = own.length > 0 && sides !== null && sides !== sidesKey(state);
+  return { pairs: linksText(own), sides: apart ? sides.replace('>', '-') : null };
 }
 
 /** The span that also holds this token. */
@@ -59,11 +63,12 @@ export function sidesKey(state) {
 
 const hidden = (site, { query, key }) => site.masks.every((mask) => hides(mask)(...query, ...key));
 
-/** Why a link cannot be asked for in the run that is shown: 'elsewhere', 'missing', 'masked'; null where it can. */
+/** Why a link cannot be asked for in the run that is shown: 'elsewhere', 'lost', 'missing', 'masked'; null where it can. */
 export function problemOf(state, link) {
   const site = siteOf(state);
   const { sides, refused } = state.pairs;
   if (sides !== null && sides !== sidesKey(state)) return 'elsewhere';
+  if (link.lost) return 'lost';
   if (link.query[1] >= site.query_len || link.key[1] >= site.key_len) return 'missing';
   return refused.includes(linkText(link)) || hidden(site, link) ? 'masked' : null;
 }

@@ -196,7 +196,7 @@ def test_a_count_of_another_model_goes_at_once(screen: Screen) -> None:
     """The server may take long to answer: it loads the model first."""
     screen.type("one two three")
     expect(screen.part("count")).to_contain_text("4 of 8,192 tokens")
-    screen.page.route("**/api/tokenize", lambda route: None)  # never answered
+    screen.page.route("**/api/tokenize", lambda _: None)  # never answered
     screen.choose_model("fake-pairs")
     expect(screen.part("model-button")).to_contain_text("pairs")
     expect(screen.part("count")).not_to_contain_text("4 of")

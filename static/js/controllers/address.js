@@ -20,7 +20,7 @@ export function controlAddress(store) {
     if (location.hash === written && store.state.run.id !== null) return;
     written = location.hash;
     const address = parseAddress(location.hash);
-    const beside = besideOf(location.hash, address.run !== null); // told before the view is set, which writes the address
+    const beside = besideOf(location.hash, address); // told before the view is set, which writes the address
     if (address.text !== null) {
       const { text, pair, target, implementation, truncate } = address;
       store.set({ text, pair, target, implementation, truncate, addSpecial: address.special });
@@ -42,12 +42,15 @@ export function controlAddress(store) {
   }
 
   /** Gives a patch of the state as it then is: what a fragment says of links and, with a run, of the finder. */
-  function besideOf(fragment, ofRun) {
+  function besideOf(fragment, { run, view }) {
     const [list, sides, finder, on] = [readLinks(fragment), readSides(fragment), readFinder(fragment), readFigures(fragment)];
+    const { state } = store;
+    const same = run !== null && run === state.run.id && view.site === state.view.site
+      && linksText(list) === linkFields(state).pairs && sides === readSides(`sides=${linkFields(state).sides}`);
+    const links = same ? {} : { list, sides, last: linksText(list) === linksText(state.pairs.list) ? state.pairs.last : null };
     return () => {
-      const { pairs, reference } = store.state;
-      const last = linksText(list) === linksText(pairs.list) ? pairs.last : null;
-      return { pairs: { ...pairs, list, sides, last }, ...(ofRun ? { finder, reference: { ...reference, on } } : {}) };
+      const { pairs, reference } = store.state; // links that are shown know more than their indices, and stay
+      return { pairs: { ...pairs, ...links }, ...(run !== null ? { finder, reference: { ...reference, on } } : {}) };
     };
   }
 

@@ -1,9 +1,11 @@
 /**
  * Marks links and asks which heads make them. Answers `mark` (begin or stop), `mark-token`, `mark-cell`, `mark-extend`,
- * `unmark`, `unmark-all`, `pin-cell`. Links stay when the run changes; the newest wish wins, and only marking moves the view.
+ * `unmark`, `unmark-all`, `pin-cell`. Links stay when the run changes, on the same characters where the text is the same. The newest
+ * wish wins. Marking opens the best head, and so does a run that is made here, unless another head was chosen since.
  */
 
 import * as api from '../api.js';
+import { settled } from '../link-places.js';
 import { extended, linksText, linkText, MOST_LINKS, problemOf, ranked, sidesKey } from '../links.js';
 import { finished, placeOf, shownSides, siteOf, tokensAt } from '../select.js';
 
@@ -14,6 +16,11 @@ export function controlLinks(store) {
   let asked = null; // "run|site|links" that the heads are of, or are on their way for
   let refusedIn = null; // "run|site" whose service refused what is in `refused`
   let jump = false; // the best head is wanted on the screen
+  let opening = false; // it is being put there
+  let byHand = false; // another one was chosen since
+  let made = false; // the newest run was asked for here, not opened by a link or by Back
+  let linked = false; // what a link names is not shown yet: a run in its place is to show the link's own head
+  let seen = {}; // the run and the head that were last shown
   let fetching = new AbortController();
 
   const patch = (fields) => store.patch('pairs', fields);
@@ -31,8 +38,9 @@ export function controlLinks(store) {
       return;
     }
     const first = store.state.pairs.list.length === 0;
-    jump = true;
-    patch({ list, sides: sidesKey(store.state), last });
+    const sides = sidesKey(store.state);
+    [jump, byHand] = [true, false];
+    patch({ list: list.map((link) => settled(finished(store.state), sides, link)), sides, last });
     if (first) store.emit('find', { score: 'pairs' }); // heads are shown by what was just marked
   }
 
@@ -50,7 +58,7 @@ export function controlLinks(store) {
     if (now.query === null && wide && pairs.last && base().length && side === cols) {
       const list = base();
       const link = list.at(-1);
-      keep([...list.slice(0, -1), { ...link, key: extended(link.key, index) }], 'key');
+      keep([...list.slice(0, -1), { query: link.query, key: extended(link.key, index) }], 'key');
       marking({ ...now, extending: false });
     } else if (now.query === null) {
       if (side === rows) marking({ query: [index, index], extending: false });
@@ -75,7 +83,9 @@ export function controlLinks(store) {
 
   function open(heads, link) {
     const [best] = ranked(heads);
+    opening = true;
     store.emit('head', { layer: best.layer, head: best.head });
+    opening = false;
     store.patch('view', { token: link.query[0], dir: 'row' });
     store.emit('cursor', { row: placeOf(store.state, 'rows', link.query[0]), col: placeOf(store.state, 'cols', link.key[0]) });
     store.emit('show-head');
@@ -93,7 +103,7 @@ export function controlLinks(store) {
       if (signal.aborted) return;
       const found = heads.map(({ layer, head, pairs }) => ({ layer, head, ...pairs }));
       patch({ status: 'ready', heads: found, error: null });
-      if (moves) open(found, links.at(-1));
+      if (moves && !byHand) open(found, links.at(-1));
     } catch (error) {
       if (signal.aborted) return;
       const { name, given } = error.details ?? {};
@@ -131,11 +141,32 @@ export function controlLinks(store) {
     }
   }
 
+  store.on('run', () => {
+    made = !linked;
+  });
+  store.on('open', () => {
+    [made, linked] = [false, true];
+  });
+
+  /** Tells a head that was chosen by hand; a run that was made here takes the reader to its best one where none was. */
+  function watch(run, { layer, head }) {
+    const now = { run, head: `${layer}.${head}` };
+    if (now.run !== seen.run) jump = made && !byHand;
+    else if (now.head !== seen.head && !opening) byHand = true;
+    [seen, linked] = [now, false];
+  }
+
   let shown = null;
   store.subscribe(['run', 'view', 'pairs'], (state) => {
     const summary = finished(state);
-    if (summary && state.pairs.sides === null && state.pairs.list.length) patch({ sides: sidesKey(state) });
-    else want(state);
+    const { list } = state.pairs;
+    if (summary) watch(summary.id, state.view);
+    if (list.some((link) => summary && link.run !== summary.id)) {
+      const sides = state.pairs.sides ?? sidesKey(state);
+      patch({ sides, list: list.map((link) => settled(summary, sides, link)) });
+      return; // this is told of the change
+    }
+    want(state);
     const now = summary && `${summary.id}|${siteOf(state).site}`;
     if (now === shown) return;
     shown = now;

@@ -21,14 +21,23 @@ function spanLabel(tokens, [first, last]) {
   return el('span', { class: 'link-side' }, name(first), last - first > 1 ? ' … ' : ' ', name(last));
 }
 
+/** The tokens of a link, from the run that it was marked on where the shown one lacks them. */
+function sidesOf(state, { query, key, here }, lost) {
+  const { rows, cols } = axesOf(state);
+  if (!lost) return [spanLabel(rows, query), spanLabel(cols, key)];
+  return [here.query, here.key].map(({ names, span }) => spanLabel({ [span[0]]: names[0], [span[1]]: names[1], length: Infinity }, span));
+}
+
 const places = ({ query, key }) => [query, key].map(([first, last]) => (first === last ? whole(first) : `${whole(first)}–${whole(last)}`)).join(' → ');
 
 function linkRow(state, { link, problem }, at) {
-  const { rows, cols } = axesOf(state);
+  const [query, key] = sidesOf(state, link, problem === 'lost');
+  const note = problem ?? (link.apart ? 'other_text' : null);
   const remove = el('button', { type: 'button', class: 'icon-button', 'data-remove': at, 'data-key': `remove-${at}`, 'aria-label': t('links.remove', { link: places(link) }) }, '×');
   return el('li', { class: problem ? 'link is-apart' : 'link' },
-    el('span', { class: 'link-text' }, spanLabel(rows, link.query), el('span', { class: 'aside' }, ' → '), spanLabel(cols, link.key),
-      el('span', { class: 'aside' }, ` (${places(link)})`), problem ? el('span', { class: 'link-problem' }, ` ${t(`links.${problem}`)}`) : null),
+    el('span', { class: 'link-text' }, query, el('span', { class: 'aside' }, ' → '), key,
+      problem === 'lost' ? null : el('span', { class: 'aside' }, ` (${places(link)})`),
+      note ? el('span', { class: 'link-problem' }, ` ${t(`links.${note}`)}`) : null),
     remove);
 }
 
@@ -150,7 +159,7 @@ export function mountLinks(root, store) {
     const sides = sidesKey(state);
     const { id } = state.run;
     showPrompt([id, sides, marking, pairs.last, pairs.list.length], state);
-    showList([id, sides, ...links.flatMap(({ link, problem }) => [linkText(link), problem])], state, links);
+    showList([id, sides, ...links.flatMap(({ link, problem }) => [linkText(link), problem, link.apart])], state, links);
     const waiting = pairs.status === 'loading' && pairs.heads.length > 0; // those of before stay meanwhile
     showAnswer([waiting ? 'ready' : pairs.status, pairs.heads, pairs.error], state);
     press(state);

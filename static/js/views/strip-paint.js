@@ -72,7 +72,7 @@ export function stripPaint(strip, side) {
     /** The tokens of marked links, and of the one being marked. */
     links(state) {
       const sides = shownSides(state);
-      const all = finished(state) ? state.pairs.list.filter((link) => problemOf(state, link) !== 'elsewhere') : [];
+      const all = finished(state) ? state.pairs.list.filter((link) => !['elsewhere', 'lost'].includes(problemOf(state, link))) : [];
       const tokens = (spans) => new Set(spans.flatMap(([first, last]) => nodes.slice(first, last + 1).map((_, at) => first + at)));
       const query = finished(state) && state.marking?.query ? [state.marking.query] : [];
       setAll('from', tokens(sides.rows === side ? [...all.map((link) => link.query), ...query] : []));
