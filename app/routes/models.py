@@ -11,6 +11,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from app.dependencies import Everything
 from app.errors import responses, stream_responses
+from app.routes.parameters import NO_FIELDS
 from app.schemas import core as schemas
 from app.services.records import Options
 from app.services.runs import RunRequest
@@ -24,7 +25,12 @@ def list_models(services: Everything) -> schemas.ModelList:
     return schemas.ModelList(models=[schemas.ModelInfo.model_validate(entry) for entry in services.models.list()])
 
 
-@router.post("/models/{model_id:path}/download", status_code=202, responses=responses(404, 409, 415, 422))
+@router.post(
+    "/models/{model_id:path}/download",
+    status_code=202,
+    responses=responses(400, 404, 409, 415, 422),
+    dependencies=[NO_FIELDS],
+)
 def start_download(model_id: str, services: Everything) -> schemas.DownloadState:
     """Fetch the weights of a model of the allow-list; progress is at its events."""
     services.models.start_download(model_id)

@@ -1,4 +1,4 @@
-"""The query parameters that name a part of a run: how each is written, and what a client is told who wrote it wrong."""
+"""What calls have in common: how a part of a run is written, what a client is told who wrote it wrong, and no fields."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from fastapi import Query
+from fastapi import Depends, Query
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from app.problems import OWN_WORDS
+from app.schemas.core import NoFields
 from app.services.errors import InvalidRequest, OutOfRange
 from models.pairs import Pair
 from models.protocol import Span
@@ -115,3 +116,10 @@ def chosen_span(name: str, text: str | None, length: int) -> Span | None:
     if not start < stop <= length:
         raise OutOfRange(name, text, f"start:stop with 0 <= start < stop <= {length}")
     return start, stop
+
+
+def _without_fields(body: NoFields | None = None) -> None:
+    """Refuse a body with fields: whoever sends one expects it to do something."""
+
+
+NO_FIELDS = Depends(_without_fields)

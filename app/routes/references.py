@@ -13,6 +13,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from app.dependencies import Everything
 from app.errors import responses, stream_responses
 from app.routes.answers import JSON, NOT_MODIFIED, content_tag, json_bytes, tagged, unchanged
+from app.routes.parameters import NO_FIELDS
 from app.routes.runs import wait_for
 from app.schemas import references as schemas
 from app.services.references import ReferenceWork
@@ -29,8 +30,9 @@ Implementation = Annotated[
     response_model=schemas.ReferencePanel,
     responses={
         202: {"model": schemas.ReferenceState, "description": "Queued; with Prefer: respond-async."},
-        **responses(404, 409, 415, 422, 503),
+        **responses(400, 404, 409, 415, 422, 503),
     },
+    dependencies=[NO_FIELDS],
 )
 async def compute_panel(
     model_id: str,

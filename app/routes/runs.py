@@ -13,6 +13,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from app.dependencies import Everything, Runs, client_gone
 from app.errors import responses, stream_responses
 from app.routes.answers import NOT_MODIFIED, content_tag, json_bytes, tagged, unchanged
+from app.routes.parameters import NO_FIELDS
 from app.schemas import core as schemas
 from app.services.live import LiveRun, Owner
 from app.services.records import Options, RunRecord
@@ -69,7 +70,12 @@ def delete_run(run_id: str, services: Everything) -> schemas.Deleted:
     return schemas.Deleted.model_validate({"id": run_id, "outcome": outcome})
 
 
-@router.post("/{run_id}/check", response_model=schemas.RunSummary, responses=responses(404, 409, 415, 422, 503))
+@router.post(
+    "/{run_id}/check",
+    response_model=schemas.RunSummary,
+    responses=responses(400, 404, 409, 415, 422, 503),
+    dependencies=[NO_FIELDS],
+)
 async def check_run(run_id: str, request: Request, services: Everything) -> Response:
     """Compare the whole pass with the model's own default kernel; the card then holds the result."""
     check = await services.in_thread(lambda: services.runs.check(run_id))

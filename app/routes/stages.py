@@ -7,13 +7,19 @@ from fastapi import APIRouter, Request, Response
 from app.dependencies import Everything
 from app.errors import responses
 from app.routes.answers import json_bytes
+from app.routes.parameters import NO_FIELDS
 from app.routes.runs import wait_for
 from app.schemas import core as schemas
 
 router = APIRouter(prefix="/api/runs", tags=["runs"])
 
 
-@router.post("/{run_id}/stages", response_model=schemas.Stages, responses=responses(404, 409, 413, 415, 422, 503))
+@router.post(
+    "/{run_id}/stages",
+    response_model=schemas.Stages,
+    responses=responses(400, 404, 409, 413, 415, 422, 503),
+    dependencies=[NO_FIELDS],
+)
 async def compare_stages(run_id: str, request: Request, services: Everything) -> Response:
     """Run the tokens through both implementations of the model and compare what they compute on the way."""
     work = await services.in_thread(lambda: services.stages.submit(run_id))

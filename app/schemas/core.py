@@ -42,6 +42,12 @@ class _Request(BaseModel):
     text: Annotated[Text, Field(description="what to look at", examples=["The cat saw the cat."])]
 
 
+class NoFields(BaseModel):
+    """The body of a call that takes no fields: nothing, or {}; a field it refuses."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class _Answer(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 

@@ -118,6 +118,19 @@ def test_the_wrong_address_or_method_comes_before_the_wrong_body(
     assert client.request(method, path, content=b"a=b", headers={"Content-Type": "text/plain"}).status_code == status
 
 
+@pytest.mark.parametrize("call", ["reference", "check", "stages", "download"])
+def test_a_call_without_fields_refuses_one(client: TestClient, call: str) -> None:
+    run = client.post("/api/runs", json={"model": MODEL, "text": TEXT}).json()["id"]
+    path = f"/api/runs/{run}/{call}" if call in ("check", "stages") else f"/api/models/{MODEL}/{call}"
+    answer = client.post(path, json={"foo": 1})
+    assert answer.status_code == 422
+    error = answer.json()["error"]
+    assert (error["code"], list(error["details"]["fields"])) == ("invalid_request", ["foo"])
+    json = {"Content-Type": "application/json"}
+    allowed = [client.post(path, **body) for body in ({"json": {}}, {"content": b"", "headers": json})]  # type: ignore[arg-type]
+    assert {answer.status_code for answer in allowed} <= {200, 202, 409}, "nothing, or {}, is what it takes"
+
+
 def test_half_a_surrogate_is_refused_not_a_crash(client: TestClient) -> None:
     content = b'{"model": "fake-30x9", "text": "a \\ud800 b"}'
     answer = client.post("/api/runs", content=content, headers={"Content-Type": "application/json"})
