@@ -22,21 +22,40 @@ export const labelText = (token) => labelParts(token).map((part) => part.text).j
 
 const escapePlotly = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
+const isLong = (token) => Array.from(labelText(token)).length > LONGEST;
+
+/** [{text, quiet}] of the label, no longer than a tick has room for: what is cut off has an ellipsis in its place. */
+function cutParts(token) {
+  const parts = labelParts(token).map((part) => ({ ...part, characters: Array.from(part.text) }));
+  const long = isLong(token);
+  let room = long ? LONGEST - 1 : LONGEST;
+  const kept = parts.map(({ quiet, characters }) => {
+    const text = characters.slice(0, room).join('');
+    room -= Math.min(room, characters.length);
+    return { text, quiet };
+  }).filter(({ text }) => text);
+  return long ? [...kept, { text: '…', quiet: false }] : kept;
+}
+
+/** Whether two different ticks would say the same though neither says all: then only their numbers tell them apart. */
+export function cutAlike(tokens) {
+  const seen = new Set();
+  return tokens.filter(isLong).some((token) => {
+    const text = cutParts(token).map((part) => part.text).join('');
+    const again = seen.has(text);
+    seen.add(text);
+    return again;
+  });
+}
+
 /**
  * The label as Plotly tick text: escaped, so that it is drawn verbatim, and cut when long. A dollar sign is safe since
- * no MathJax is loaded. A `position` is written before it where not every token has a label.
+ * no MathJax is loaded. A `position` is written before it where labels alone do not tell which token it is.
  */
 export function tickText(token, quietColour, position = null) {
-  let room = LONGEST;
-  let out = position === null ? '' : `<span style="color:${quietColour}">${position} </span>`;
-  for (const part of labelParts(token)) {
-    const characters = Array.from(part.text);
-    const cut = characters.length > room ? `${characters.slice(0, room - 1).join('')}…` : part.text;
-    out += part.quiet ? `<span style="color:${quietColour}">${escapePlotly(cut)}</span>` : escapePlotly(cut);
-    room -= Math.min(room, characters.length);
-    if (room === 0) break;
-  }
-  return out;
+  const quiet = (text) => `<span style="color:${quietColour}">${text}</span>`;
+  const words = cutParts(token).map((part) => (part.quiet ? quiet(escapePlotly(part.text)) : escapePlotly(part.text)));
+  return `${position === null ? '' : quiet(`${position} `)}${words.join('')}`;
 }
 
 /** How many letters wide the tick text is; East Asian characters and emoji count twice. */

@@ -1,6 +1,6 @@
 /** The heat map as Plotly's data and layout: integer axes, escaped tick text, one fixed colour scale. Pure. */
 
-import { labelWidth, tickText } from './labels.js';
+import { cutAlike, labelWidth, tickText } from './labels.js';
 import { plotlyScale } from './ramp.js';
 import { placement } from './window.js';
 
@@ -20,21 +20,23 @@ const positionOf = (tokens, index) => (tokens[index].position === undefined ? in
 
 function axis(range, pixels, tokens, ink) {
   const tickvals = labelled(range, pixels);
+  const numbered = tickvals[1] - tickvals[0] > 1 || cutAlike(tickvals.map((index) => tokens[index]));
   return {
     tickvals,
-    ticktext: tickvals.map((index) => tickText(tokens[index], ink.faint, tickvals[1] - tickvals[0] > 1 ? positionOf(tokens, index) : null)),
+    ticktext: tickvals.map((index) => tickText(tokens[index], ink.faint, numbered ? positionOf(tokens, index) : null)),
     tickmode: 'array', type: 'linear', showgrid: false, zeroline: false, ticks: '', automargin: false, showline: false,
     tickfont: { size: 11, color: ink.strong }, fixedrange: false,
   };
 }
 
-/** Letters of the longest label down and across, so that a figure's margins fit; with its position where not all have room. */
+/** Letters of the longest label down and across, so that a figure's margins fit; with its position where labels have one. */
 export function longestLabels(tokens, rows, cols, { width, height }) {
   const pixels = Math.min(width, height) - MARGIN;
   const longest = (range, list) => {
-    const skips = (range[1] - range[0]) * LABEL_ROOM > pixels;
-    const label = list.slice(...range).reduce((most, token) => Math.max(most, labelWidth(token)), 2);
-    return label + (skips ? String(range[1]).length + 1 : 0);
+    const inside = list.slice(...range);
+    const numbered = (range[1] - range[0]) * LABEL_ROOM > pixels || cutAlike(inside);
+    const label = inside.reduce((most, token) => Math.max(most, labelWidth(token)), 2);
+    return label + (numbered ? String(range[1]).length + 1 : 0);
   };
   return { rows: longest(rows, tokens.rows), cols: longest(cols, tokens.cols) };
 }
