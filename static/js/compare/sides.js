@@ -6,6 +6,7 @@ import { errorText } from '../errors.js';
 import { t, whole } from '../i18n.js';
 import { labelParts } from '../labels.js';
 import { entryOf } from '../recent.js';
+import { groupTokens, segmentsOf } from '../text.js';
 import { indexOptions } from '../views/head-choice.js';
 import { siteName } from '../views/sites.js';
 import { runOf, siteOf } from './state.js';
@@ -27,8 +28,9 @@ function runOptions(state, side) {
 
 function excerpt(run) {
   const tokens = run.tokens.source.filter(({ special }) => !special);
-  const shown = tokens.slice(0, EXCERPT).map((token, at) => (token.parts > 1 && token.part > 1 && at > 0 ? null : token.text)).join('');
-  return [el('bdi', {}, shown.trim()), tokens.length > EXCERPT ? ' …' : null];
+  const shown = segmentsOf(tokens.slice(0, EXCERPT)).map((segment) =>
+    groupTokens(segment, null).map(({ gap, tokens: [first] }) => gap + first.text).join('').trim());
+  return [el('bdi', {}, shown.join(' · ')), tokens.length > EXCERPT ? ' …' : null];
 }
 
 function trouble({ phase, error, progress }) {
