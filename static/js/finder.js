@@ -44,9 +44,15 @@ const MEASURED = {
   concentration: (figures) => ({ value: figures.share, chance: figures.chance }),
 };
 
+/** The version that the shown view counts: marked links are of all weights. */
+export const versionFor = ({ score, tab, version }) => (score === 'pairs' && tab !== 'scatter' ? 'all' : version);
+
+/** The clearest role's figures: of the weights that it was read from, unless others are asked for. */
+const ofRole = (entry, { best, of }, version) => figureOf(entry, best, version === 'all' ? of ?? 'all' : version);
+
 /** One figure of a head as {value, chance, corrected, rows}; null where this text cannot show it. */
 export function figureOf(entry, name, version = 'all') {
-  if (name === 'best') return entry.role?.best ? figureOf(entry, entry.role.best, entry.role.of ?? 'all') : null;
+  if (name === 'best') return entry.role?.best ? ofRole(entry, entry.role, version) : null;
   const figures = versionOf(entry, version);
   if (name in MEASURED) {
     const found = figures?.[name];

@@ -8,8 +8,8 @@ const DIGITS = { distance: 1 };
 /** How a figure of a score is written, with so many digits at most. */
 export const figureText = (name, value, most = 3) => fixedText(value, Math.min(most, DIGITS[name] ?? 3));
 
-/** The columns of the score that is chosen. */
-const CHOSEN = ['value', 'chance', 'corrected', 'rows'].map((field) => ({
+/** The columns of the score that is chosen; first the one that roles and order come from, so that it needs no scrolling. */
+const CHOSEN = ['corrected', 'value', 'chance', 'rows'].map((field) => ({
   id: field, label: `table.${field}`, sort: { column: field }, number: true,
   text: ({ figure, name }) => {
     const value = figure?.[field] ?? null;

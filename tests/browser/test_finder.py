@@ -62,7 +62,7 @@ def test_sort_by_a_score_open_the_first_and_see_its_map(found: Screen) -> None:
     assert [row[0] for row in rows(found)[:10]] == [place(head) for head in best[:10]]
     for row, head in zip(rows(found)[:10], best, strict=False):
         score = head["scores"]["previous"]
-        assert row[2:6] == [f"{score[name]:.3f}" for name in ("score", "chance", "corrected")] + [str(score["rows"])]
+        assert row[2:6] == [f"{score[name]:.3f}" for name in ("corrected", "score", "chance")] + [str(score["rows"])]
     found.part("table-body").locator("tr[data-at]").first.click()
     until(lambda: (found.fragment("layer"), found.fragment("head")) == (str(best[0]["layer"]), str(best[0]["head"])))
     found.wait_for_map()
@@ -206,6 +206,6 @@ def test_marked_links_are_a_score(found: Screen) -> None:
     open_tab(found, "table")
     found.part("finder-order").locator('[data-value="score"]').click()
     until(lambda: [row[0] for row in rows(found)[:5]] == [place(head) for head in best[:5]])
-    assert rows(found)[0][2:5] == [f"{best[0]['pairs'][name]:.3f}" for name in ("mean", "chance", "corrected")]
+    assert rows(found)[0][2:5] == [f"{best[0]['pairs'][name]:.3f}" for name in ("corrected", "mean", "chance")]
     found.js("() => { location.hash = location.hash.replace(/&pairs=[^&]*/, ''); }")
     expect(found.part("finder-score")).to_have_value("best")

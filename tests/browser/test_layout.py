@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from playwright.sync_api import Route, expect
 
@@ -9,7 +11,7 @@ from tests.browser.comparing import Compared
 from tests.browser.conftest import OpenScreen
 from tests.browser.screen import Screen, until
 from tests.browser.test_access import PHONE
-from tests.browser.test_finder import REPEATED, open_tab
+from tests.browser.test_finder import REPEATED, open_tab, place, rows
 
 TABS = ("pictures", "table", "scatter", "alike", "layers")
 BETWEEN = (600, 768, 820, 900)  # px, where the head lies under two columns
@@ -17,6 +19,55 @@ LOW_LAPTOP = {"width": 1280, "height": 720}
 LAPTOP = {"width": 1366, "height": 768}
 TABLET = {"width": 768, "height": 1024}
 OVERFLOW = "() => document.documentElement.scrollWidth - innerWidth"
+
+
+@pytest.mark.parametrize("size", [LOW_LAPTOP, LAPTOP, TABLET, PHONE], ids=lambda size: f"{size['width']}")
+def test_the_corrected_figures_lie_in_their_box(
+    open_screen: OpenScreen, fake_server: str, size: dict[str, int]
+) -> None:
+    screen = open_screen(fake_server, viewport=size)
+    screen.run(REPEATED)
+    open_tab(screen, "table")
+    until(lambda: len(rows(screen)) > 10)
+    beyond = screen.js(
+        """() => {
+            const box = document.querySelector('[data-ref=table-box]');
+            const edge = box.getBoundingClientRect().left + box.clientLeft + box.clientWidth;
+            const heads = [...box.querySelectorAll('thead th')];
+            const at = heads.findIndex((cell) => cell.querySelector('[data-column=corrected]'));
+            const cells = [...box.querySelectorAll('tr[data-at]')].map((row) => row.cells[at]);
+            return [heads[at], ...cells].map((cell) => cell.getBoundingClientRect().right - edge);
+        }"""
+    )
+    assert len(beyond) > 10
+    assert max(beyond) <= 0.5
+
+
+def shades(screen: Screen) -> list[bool]:
+    """Whether the table has a shade over its left edge and over its right one."""
+    found: list[bool] = screen.js(
+        """() => ['::before', '::after'].map((edge) =>
+            getComputedStyle(document.querySelector('[data-panel=table]'), edge).content !== 'none')"""
+    )
+    return found
+
+
+def test_the_table_shows_on_which_side_there_is_more_and_keeps_its_head(
+    open_screen: OpenScreen, fake_server: str
+) -> None:
+    screen = open_screen(fake_server, viewport=LOW_LAPTOP)
+    screen.run(REPEATED)
+    open_tab(screen, "table")
+    until(lambda: shades(screen) == [False, True])
+    screen.js("() => { document.querySelector('[data-ref=table-box]').scrollTo(80, 300); }")
+    until(lambda: shades(screen) == [True, True])
+    tops = screen.js(
+        """() => [...document.querySelectorAll('[data-ref=table-head] th')].slice(0, 6).map(
+            (cell) => Math.round(cell.getBoundingClientRect().top))"""
+    )
+    assert len(set(tops)) == 1
+    screen.js("() => { document.querySelector('[data-ref=table-box]').scrollTo(9999, 0); }")
+    until(lambda: shades(screen) == [True, False])
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -74,6 +125,61 @@ def test_the_comparison_writes_the_text_with_its_spaces(open_screen: OpenScreen,
         expect(compared.page.locator(f"[data-ref=excerpt-{side}] bdi")).to_have_text(text)
 
 
+def without_the_first(heads: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """The three figures of each head's best score in the weights without the first token, by place."""
+    found = {}
+    for head in heads:
+        best = head["role"]["best"]
+        score = best and head["without"]["first"]["scores"][best]
+        if score:
+            found[place(head)] = [f"{score[name]:.3f}" for name in ("corrected", "score", "chance")]
+    return found
+
+
+def test_the_clearest_role_follows_the_version_of_the_weights(screen: Screen) -> None:
+    screen.run(REPEATED)
+    open_tab(screen, "table")
+    want = without_the_first(screen.api("/heads")["heads"])
+    until(lambda: len(rows(screen)) > 10)
+    assert not all(row[2:5] == want[row[0]] for row in rows(screen) if row[0] in want)
+    screen.part("finder-more").click()
+    screen.part("filter-version").select_option("first")
+    expect(screen.part("finder-more")).to_have_text("Filter · 1")
+    until(lambda: all(row[2:5] == want[row[0]] for row in rows(screen) if row[0] in want))
+    of_all = [head for head in screen.api("/heads")["heads"] if head["role"]["best"] and head["role"]["of"] == "all"]
+    named = {place(head) for head in of_all}
+    assert all("role read from all weights" in row[1] for row in rows(screen) if row[0] in named)
+    room, wish = screen.js(
+        """() => {
+            const select = document.querySelector('[data-ref=filter-version]');
+            const copy = select.cloneNode(true);
+            copy.style.width = 'max-content';
+            copy.style.maxWidth = 'none';
+            select.after(copy);
+            const widths = [select.offsetWidth, copy.offsetWidth];
+            copy.remove();
+            return widths;
+        }"""
+    )
+    assert wish <= room
+
+
+def test_marked_links_are_of_all_weights_and_the_filter_says_so(screen: Screen) -> None:
+    screen.run(REPEATED)
+    screen.js("() => { location.hash = `${location.hash}&pairs=5:3`; }")
+    expect(screen.part("link-list").locator("li")).to_have_count(1)
+    screen.part("finder-score").select_option("induction")
+    screen.part("finder-more").click()
+    screen.part("filter-version").select_option("first")
+    screen.page.keyboard.press("Escape")
+    expect(screen.part("finder-more")).to_have_text("Filter · 1")
+    screen.part("finder-score").select_option("pairs")
+    expect(screen.part("finder-more")).to_have_text("Filter")
+    expect(screen.part("filter-version")).to_be_disabled()
+    expect(screen.part("filter-version")).to_have_value("all")
+    expect(screen.part("filter-version-what")).to_have_text("Marked links are counted in all weights.")
+
+
 def test_cut_labels_of_sentences_say_so_and_are_told_apart(screen: Screen) -> None:
     screen.run("In the summer they rest. In the summer they work. Yes.")
     screen.part("unit").select_option("sentence")
@@ -86,6 +192,24 @@ def test_cut_labels_of_sentences_say_so_and_are_told_apart(screen: Screen) -> No
     assert len(cut) == 2
     assert all(label.endswith("…") for label in cut)
     assert labels[-1].endswith("Yes.")
+
+
+def test_a_scatter_without_points_says_why_where_they_would_be(screen: Screen) -> None:
+    screen.run(REPEATED)
+    open_tab(screen, "scatter")
+    screen.part("scatter-y").select_option("next")
+    words = screen.page.get_by_text("No head has both scores on this text.")
+    expect(words).to_be_visible()
+    figure, lies = screen.part("scatter").bounding_box(), words.bounding_box()
+    assert figure is not None
+    assert lies is not None
+    middle = lies["y"] + lies["height"] / 2 - figure["y"]
+    assert 0.3 * figure["height"] < middle < 0.7 * figure["height"]
+    assert words.evaluate("node => parseFloat(getComputedStyle(node).fontSize)") >= 14
+    expect(screen.part("scatter-state")).to_contain_text("a causal head cannot see the next token")
+    screen.part("scatter-y").select_option("self")
+    expect(words).to_be_hidden()
+    expect(screen.part("scatter-foot")).to_be_visible()
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_computed_on_request_stopped_and_shown(own_server: str, open_screen: Ope
     for row, head in zip(rows(screen)[:10], best, strict=False):
         score = head["scores"]["induction"]
         assert row[0] == place(head)
-        assert row[2:6] == [f"{score[name]:.3f}" for name in ("score", "chance", "corrected")] + [str(score["rows"])]
+        assert row[2:6] == [f"{score[name]:.3f}" for name in ("corrected", "score", "chance")] + [str(score["rows"])]
     screen.part("table-head").locator('[data-column="place"]').click()
     screen.part("finder-score").select_option("best")
     until(lambda: [screen.fragment(name) for name in ("figures", "score", "sort")] == ["reference", None, None])

@@ -4,7 +4,7 @@
  */
 
 import { el, fill, ref } from '../dom.js';
-import { FILTERS, FINDER, isRanked, OWN_TABS, scoresOf, surveyOf } from '../finder.js';
+import { FILTERS, FINDER, isRanked, OWN_TABS, scoresOf, surveyOf, versionFor } from '../finder.js';
 import { t, whole } from '../i18n.js';
 import { finished, siteOf } from '../select.js';
 import { mountSegments } from './segments.js';
@@ -67,9 +67,12 @@ export function mountFinderBar(root, store) {
     role.value = finder.role ?? '';
     threshold.value = String(finder.threshold);
     ref(root, 'filter-threshold-text').textContent = String(finder.threshold);
-    version.value = finder.version;
+    const counted = versionFor(finder);
+    version.value = counted;
+    version.disabled = finder.score === 'pairs' && finder.tab !== 'scatter';
+    ref(root, 'filter-version-what').textContent = t(version.disabled ? 'finder.version_pairs' : 'finder.version_what');
     showLayers(state);
-    const changed = PARTS.filter((name) => finder[name] !== FINDER[name]).length;
+    const changed = PARTS.filter((name) => (name === 'version' ? counted : finder[name]) !== FINDER[name]).length;
     ref(root, 'finder-more').textContent = changed ? t('finder.filter_n', { n: whole(changed) }) : t('finder.filter');
     ref(root, 'filter-clear').disabled = changed === 0;
   });

@@ -1,7 +1,7 @@
 /** All heads by two of their scores. Listens to finder, heads, run, scheme; emits find. */
 
 import { el, fill, perFrame, ref } from '../dom.js';
-import { figureOf, MEASURES, SHARES, surveyOf } from '../finder.js';
+import { figureOf, MEASURES, missingReason, SHARES, surveyOf } from '../finder.js';
 import { t, whole } from '../i18n.js';
 import { readInk } from '../ink.js';
 import { markPainter } from '../marks.js';
@@ -28,9 +28,19 @@ function pointsOf(state) {
   return points.filter(Boolean);
 }
 
+/** What stands where no plot can: why there is none, and of which score. */
+function insteadOf(state) {
+  const { heads: { status, list }, finder } = state;
+  if (status !== 'ready') return el('div', { class: 'state-box' }, el('p', {}, t(status === 'error' ? 'finder.failed' : 'finder.loading')));
+  const lacking = [...new Set([finder.x, finder.y])].filter((name) => !list.some((entry) => figureOf(entry, name, finder.version)));
+  const reasons = lacking.map((name) => el('p', {}, t('scatter.lacks', { name: scoreName(name), why: t(missingReason(state, name)) })));
+  const title = surveyOf(state).order.length ? 'scatter.none' : 'finder.none';
+  return el('div', { class: 'state-box' }, el('p', { class: 'state-title' }, t(title)), reasons);
+}
+
 /** Mounts the scatter. */
 export function mountScatter(root, store) {
-  const [figure, plot, ring, text] = ['scatter', 'scatter-plot', 'scatter-chosen', 'scatter-text'].map((name) => ref(root, name));
+  const [figure, plot, ring, text, empty] = ['', '-plot', '-chosen', '-text', '-state'].map((name) => ref(root, `scatter${name}`));
   const choices = Object.fromEntries(['x', 'y', 'colour'].map((name) => [name, ref(root, `scatter-${name}`)]));
   for (const name of ['x', 'y']) fill(choices[name], [...SHARES, ...MEASURES].map((score) => el('option', { value: score }, scoreName(score))));
   for (const [name, select] of Object.entries(choices)) select.addEventListener('change', () => store.emit('find', { [name]: select.value }));
@@ -53,13 +63,14 @@ export function mountScatter(root, store) {
     plot.hidden = shown.length === 0;
     fillLegend(ref(root, 'scatter-legend'), shown, state, layers);
     const left = surveyOf(state).order.length - shown.length;
-    const none = state.heads.status === 'ready' ? 'scatter.none' : state.heads.status === 'error' ? 'finder.failed' : 'finder.loading';
-    ref(root, 'scatter-foot').textContent = !shown.length ? t(none)
-      : t(left ? 'scatter.foot_left' : 'scatter.foot', { n: whole(shown.length), left: whole(left) });
+    empty.hidden = shown.length > 0;
+    ref(root, 'scatter-foot').hidden = !shown.length;
     if (!shown.length) {
+      fill(empty, insteadOf(state));
       points.clear();
       return;
     }
+    ref(root, 'scatter-foot').textContent = t(left ? 'scatter.foot_left' : 'scatter.foot', { n: whole(shown.length), left: whole(left) });
     const ink = readInk();
     const names = { x: scoreName(state.finder.x), y: scoreName(state.finder.y) };
     const paint = markPainter(state.finder.colour, { layers, scheme: state.scheme, ink });

@@ -5,11 +5,12 @@
  */
 
 import { el, fill, perFrame, ref } from '../dom.js';
-import { figureOf, missingReason, sortedBy, surveyOf } from '../finder.js';
+import { figureOf, missingReason, sortedBy, surveyOf, versionFor } from '../finder.js';
 import { fixedText, t } from '../i18n.js';
 import { finished, shownHead } from '../select.js';
 import { COLUMNS } from '../table-columns.js';
 import { roleName, scoreName } from './finder-bar.js';
+import { showHidden } from './sideways.js';
 
 const ROW = 26; // px, as the style sheet has it
 const FIXED = 6; // columns that every row has
@@ -33,19 +34,19 @@ function placeCell({ layer, head }) {
 }
 
 /** Figures of the row need not be the ones that its role was read from: a sign, and in words which those are. */
-function roleSource(entry, { best, of }) {
-  if (!best || of === 'all') return null;
-  const words = t(`table.role_without_${of}`, { name: scoreName(best), n: fixedText(figureOf(entry, best, of).corrected, 3) });
+function roleSource(entry, { best, of }, { score, version }) {
+  if (!best || (of === 'all' && (score !== 'best' || version === 'all'))) return null;
+  const words = t(of === 'all' ? 'table.role_of_all' : `table.role_without_${of}`, { name: scoreName(best), n: fixedText(figureOf(entry, best, of).corrected, 3) });
   return el('span', { class: 'role-source', title: words }, el('span', { 'aria-hidden': 'true' }, '*'), el('span', { class: 'visually-hidden' }, ` (${words})`));
 }
 
 /** By the clearest role every row shows the score behind it: where the head is none of those, it is named. */
 const nearest = ({ best, strong }, score) => (score === 'best' && best && !strong ? el('span', { class: 'quiet' }, ` · ${scoreName(best)}`) : null);
 
-function roleCell(entry, role, score) {
+function roleCell(entry, role, finder) {
   const sinks = role.sinks.map((name) => el('span', { class: 'sink-tag', title: sinkTitle(entry, name) }, t(`sink.${name}`)));
   const name = role.name === 'sink' && sinks.length ? null : roleName(role.name);
-  return el('td', { class: 'is-role' }, name, nearest(role, score), roleSource(entry, role), sinks.length && name ? ' ' : null, sinks);
+  return el('td', { class: 'is-role' }, name, nearest(role, finder.score), roleSource(entry, role, finder), sinks.length && name ? ' ' : null, sinks);
 }
 
 const sinkTitle = (entry, name) => t('sink.title', { name: scoreName(name), n: entry.scores?.[name]?.score.toFixed(3) ?? '' });
@@ -54,13 +55,14 @@ function row(state, survey, rank, columns) {
   const at = survey.order[rank];
   const entry = survey.list[at];
   const { finder } = state;
-  const given = { entry, figure: survey.figures[at], name: finder.score, version: finder.version };
+  const given = { entry, figure: survey.figures[at], name: finder.score, version: versionFor(finder) };
   const cells = COLUMNS.slice(2, columns).map((column) => {
     const text = column.text(given);
-    const reason = text === null && (column.score || column.id === 'value') ? t(missingReason(state, column.score ?? finder.score)) : null;
+    const lacks = column.score || (['corrected', 'value'].includes(column.id) && !given.figure);
+    const reason = text === null && lacks ? t(missingReason(state, column.score ?? finder.score)) : null;
     return el('td', { class: classOf(column), title: reason }, text ?? (reason ? '–' : ''));
   });
-  return el('tr', { 'data-at': at, 'aria-rowindex': rank + 2 }, placeCell(entry), roleCell(entry, survey.roles[at], finder.score), cells);
+  return el('tr', { 'data-at': at, 'aria-rowindex': rank + 2 }, placeCell(entry), roleCell(entry, survey.roles[at], finder), cells);
 }
 
 const space = (rows) => (rows > 0 ? el('tr', { class: 'table-space', 'aria-hidden': 'true' }, heightOf(el('td', { colspan: COLUMNS.length }), rows * ROW)) : null);
@@ -90,6 +92,7 @@ export function mountTable(root, store) {
 
   const measure = () => {
     const edge = box.scrollLeft + box.clientWidth;
+    showHidden(box);
     const columns = [...head.querySelectorAll('th')].filter((cell, at) => at < FIXED || cell.offsetLeft < edge).length;
     seen = { top: box.scrollTop, room: box.clientHeight || seen.room, columns: columns || seen.columns };
   };
