@@ -1,4 +1,4 @@
-/** The parts of an address's fragment that pages share: ranges, and layers and heads. Pure. */
+/** The parts of an address's fragment that pages share: ranges, layers and heads, and which fields are not shown as they stand. Pure. */
 
 /** A half-open range as 3:8; null for none. */
 export const spanText = (range) => (range ? range.join(':') : null);
@@ -14,3 +14,21 @@ export function readIndex(text) {
   if (text === 'mean' || text === 'max') return text;
   return /^\d+$/.test(text ?? '') ? Number(text) : null;
 }
+
+const LONGEST_VALUE = 24;
+
+const fieldsOf = (fragment) => [...new URLSearchParams(fragment.replace(/^#/, ''))].filter(([, value]) => value !== '');
+const alike = (one, other) => one === other || (one.trim() !== '' && Number(one) === Number(other));
+
+function fieldText([name, value]) {
+  const letters = Array.from(value);
+  return `${name}=${letters.length > LONGEST_VALUE ? `${letters.slice(0, LONGEST_VALUE).join('')}…` : value}`;
+}
+
+/** The fields, as name=value, that `written`, what the page would write of what it read, does not give back; null there is the usual value. */
+export const unlike = (fragment, written, usual = {}) =>
+  fieldsOf(fragment).filter(([name, value]) => name in written && !alike(value, String(written[name] ?? usual[name] ?? ''))).map(fieldText);
+
+/** The fields, as name=value, that are written otherwise after than before; those that were not read are not among them. */
+export const changed = (fragment, before, after) =>
+  fieldsOf(fragment).filter(([name]) => (before[name] ?? null) !== null && String(before[name]) !== String(after[name] ?? '')).map(fieldText);

@@ -11,6 +11,21 @@ const CUTS = ['cut_head', 'cut_tail'];
 
 const oneOf = (text, choices) => (choices.includes(text) ? text : choices[0]);
 
+/** A view's fields of the fragment; null where the value is the usual one. */
+export const viewFields = (view) => ({
+  site: view.site,
+  layer: view.layer,
+  head: view.head,
+  token: view.token,
+  dir: view.dir === 'row' ? null : view.dir,
+  rows: spanText(view.rows),
+  cols: spanText(view.cols),
+  pool: view.pool === 'max' ? null : view.pool,
+  scale: view.scale === 'sqrt' ? null : view.scale,
+  lens: view.lens === 'raw' ? null : view.lens,
+  unit: view.unit === 'token' ? null : view.unit,
+});
+
 /**
  * `#run=…&site=…` for a run and a view; what has its usual value is left out. `finder` are the fields of what the heads'
  * column shows. `withText` adds {text, pair, target, model, implementation, special, truncate}.
@@ -19,17 +34,7 @@ export function formatAddress(runId, view, finder = {}, withText = null) {
   if (!runId) return '';
   const fields = {
     run: runId,
-    site: view.site,
-    layer: view.layer,
-    head: view.head,
-    token: view.token,
-    dir: view.dir === 'row' ? null : view.dir,
-    rows: spanText(view.rows),
-    cols: spanText(view.cols),
-    pool: view.pool === 'max' ? null : view.pool,
-    scale: view.scale === 'sqrt' ? null : view.scale,
-    lens: view.lens === 'raw' ? null : view.lens,
-    unit: view.unit === 'token' ? null : view.unit,
+    ...viewFields(view),
     ...finder,
     model: withText?.model,
     special: withText?.special === false ? 0 : null,

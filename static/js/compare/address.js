@@ -1,15 +1,18 @@
 /** The comparison's state as the address's fragment, and back. Pure: it reads and writes strings only. */
 
-import { readIndex, readSpan, spanText } from '../address-fields.js';
+import { changed, readIndex, readSpan, spanText, unlike } from '../address-fields.js';
 import { SIDES } from './state.js';
+
+const placeOf = (view, side) => ({ [`site_${side}`]: view[side]?.site, [`layer_${side}`]: view[side]?.layer, [`head_${side}`]: view[side]?.head });
+const rangeOf = ({ rows, cols }) => ({ rows: spanText(rows), cols: spanText(cols) });
+
+const fieldsOf = (view) =>
+  ({ ...placeOf(view, 'a'), ...placeOf(view, 'b'), ...rangeOf(view), scale: view.scale === 'linear' ? 'linear' : null });
 
 /** `#a=…&b=…&layer_a=…`; what is not known is left out. `ids` are {a, b}; `view` as in the page's state. */
 export function formatCompare(ids, view) {
-  const fields = Object.fromEntries(SIDES.flatMap((side) => [
-    [side, ids[side]], [`site_${side}`, view[side]?.site], [`layer_${side}`, view[side]?.layer], [`head_${side}`, view[side]?.head],
-  ]));
-  const rest = { rows: spanText(view.rows), cols: spanText(view.cols), scale: view.scale === 'linear' ? 'linear' : null };
-  const given = Object.entries({ ...fields, ...rest }).filter(([, value]) => value !== null && value !== undefined);
+  const runs = Object.fromEntries(SIDES.map((side) => [side, ids[side]]));
+  const given = Object.entries({ ...runs, ...fieldsOf(view) }).filter(([, value]) => value !== null && value !== undefined);
   return given.length ? `#${new URLSearchParams(given)}` : '';
 }
 
@@ -26,4 +29,13 @@ export function parseCompare(fragment) {
       scale: fields.get('scale') === 'linear' ? 'linear' : 'sqrt',
     },
   };
+}
+
+/** The fields, as name=value, that could not be read. */
+export const unreadCompare = (fragment) => unlike(fragment, fieldsOf(parseCompare(fragment).view), { scale: 'sqrt' });
+
+/** The fields of a side, 'a' or 'b', or of the 'range' that are shown otherwise than they stand in the fragment. */
+export function unfitCompare(fragment, shown, part) {
+  const fields = (view) => (part === 'range' ? rangeOf(view) : placeOf(view, part));
+  return changed(fragment, fields(parseCompare(fragment).view), fields(shown));
 }

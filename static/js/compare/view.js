@@ -1,4 +1,4 @@
-/** Changes of the view that need no server: heads, colour scale, linked zoom; and the address. Answers head, scale, zoom…, copy-link. */
+/** Changes of the view that need no server: heads, colour scale, linked zoom; and the address. Answers head, scale, zoom…, copy-link; emits link-read. */
 
 import { copyLink } from '../controllers/copy.js';
 import { scaled, squared, WHOLE } from '../zoom.js';
@@ -45,6 +45,7 @@ export function controlView(store, begin) {
   store.on('copy-link', () => copyLink(store, `${location.pathname}${fragmentOf(store.state)}`));
 
   let written = location.hash;
+  store.emit('link-read', { fragment: written }); // the runs have begun with it
   store.subscribe(['sides', 'view'], (state) => {
     if (SIDES.every((side) => !state.sides[side].id)) return;
     const fragment = fragmentOf(state);
@@ -53,8 +54,10 @@ export function controlView(store, begin) {
     history.replaceState(null, '', fragment);
   });
   addEventListener('hashchange', () => {
-    if (location.hash === written) return;
-    written = location.hash;
+    const fragment = location.hash;
+    if (fragment === written) return;
+    written = fragment;
     begin();
+    store.emit('link-read', { fragment });
   });
 }

@@ -1,6 +1,6 @@
 /**
  * Keeps the address's fragment and the view equal: writes it when the view changes, reads it on load and when it changes.
- * Answers `copy-link`. Runs make history entries; views do not, nor does a run that nobody asked for.
+ * Answers `copy-link`, emits `link-read`. Runs make history entries; views do not, nor does a run that nobody asked for.
  */
 
 import { clampView, fitsLink, formatAddress, parseAddress } from '../address.js';
@@ -18,14 +18,17 @@ export function controlAddress(store) {
 
   function read() {
     if (location.hash === written && store.state.run.id !== null) return;
-    written = location.hash;
-    const address = parseAddress(location.hash);
-    const beside = besideOf(location.hash, address); // told before the view is set, which writes the address
+    const fragment = location.hash;
+    written = fragment;
+    const address = parseAddress(fragment);
+    const beside = besideOf(fragment, address); // told before the view is set, which writes the address
     if (address.text !== null) {
       const { text, pair, target, implementation, truncate } = address;
       store.set({ text, pair, target, implementation, truncate, addSpecial: address.special });
     }
-    if (address.model !== null) store.set({ modelId: address.model });
+    const { models } = store.state;
+    const known = models.status !== 'ready' || models.list.some(({ id }) => id === address.model);
+    if (address.model !== null && known) store.set({ modelId: address.model });
     if (address.run === null) {
       if (store.state.run.id !== null) store.emit('close');
       store.set(beside());
@@ -39,6 +42,7 @@ export function controlAddress(store) {
       store.emit('open', { id: address.run, view: address.view, carried: address.text });
       store.set(beside()); // once the run before is off the screen: links that do not say of which texts they are take this one's
     }
+    store.emit('link-read', { fragment, run: address.run !== null });
   }
 
   /** Gives a patch of the state as it then is: what a fragment says of links and, with a run, of the finder. */
