@@ -11,7 +11,7 @@ It does not know where it is stored, nor which model it came from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,7 +118,10 @@ class Capture:
         cols = check_span("cols", cols or (0, described.key_len), described.key_len)
         row_step, col_step = fit_steps(rows, cols, max_cells)
         if isinstance(layer, int) and isinstance(head, int):
-            weights = self._pooled(site, layer, head, rows, cols, row_step, col_step, pool)
+            if row_step == col_step == 1:
+                weights = self._exact(site, layer, head, rows, cols)
+            else:
+                weights = self._pooled(site, layer, head, rows, cols, row_step, col_step, pool)
         elif row_step == col_step == 1:
             weights = self._reduced(site, layer, head, rows, cols)
         else:
@@ -190,11 +193,11 @@ class Capture:
             **rows,
         )
 
-    def _pooled(
-        self, site: str, layer: int, head: int, rows: Span, cols: Span, row_step: int, col_step: int, pool: Pool
-    ) -> Tensor:
-        mask, cells = self.mask(site, layer), PooledCells(rows, cols, (row_step, col_step), pool)
-        at_once = WEIGHTS_AT_ONCE // (cols[1] - cols[0])
+    def _read(
+        self, site: str, layer: int, head: int, rows: Span, cols: Span, row_step: int
+    ) -> Iterator[tuple[Span, Tensor]]:
+        # parts of a window, float32, 0 where hidden; each is within one cell of rows or ends where a cell does
+        mask, at_once = self.mask(site, layer), WEIGHTS_AT_ONCE // (cols[1] - cols[0])
         for part in split_aligned(rows, row_step, lambda first: first + at_once):
             seen = mask.key_range(part)  # hidden columns on either side are never computed
             inner = (min(max(cols[0], seen[0]), cols[1]), max(min(cols[1], seen[1]), cols[0]))
@@ -202,8 +205,22 @@ class Capture:
             if inner[0] < inner[1]:
                 exact = self.weights(site, layer, (head, head + 1), part, inner)[0]
                 weights[:, inner[0] - cols[0] : inner[1] - cols[0]] = exact
+            yield part, weights
+
+    def _exact(self, site: str, layer: int, head: int, rows: Span, cols: Span) -> Tensor:
+        mask, found = self.mask(site, layer), torch.empty(rows[1] - rows[0], cols[1] - cols[0])
+        for part, weights in self._read(site, layer, head, rows, cols, 1):
+            hidden = ~mask.visible(part, cols)
+            found[part[0] - rows[0] : part[1] - rows[0]] = weights.masked_fill_(hidden, torch.nan)
+        return found
+
+    def _pooled(
+        self, site: str, layer: int, head: int, rows: Span, cols: Span, row_step: int, col_step: int, pool: Pool
+    ) -> Tensor:
+        cells = PooledCells(rows, cols, (row_step, col_step), pool)
+        for part, weights in self._read(site, layer, head, rows, cols, row_step):
             cells.add(part, weights)
-        return cells.pooled(mask.cell_counts(row_step, col_step, rows, cols)).float()
+        return cells.pooled(self.mask(site, layer).cell_counts(row_step, col_step, rows, cols)).float()
 
     def _reduced(self, site: str, layer: Index, head: Index, rows: Span, cols: Span) -> Tensor:
         described = self._site(site)

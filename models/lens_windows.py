@@ -145,12 +145,10 @@ def unit_window(
     def reach(first: int) -> int:
         return bisect_right(rows.bounds, rows.bounds[first] + at_once) - 1
 
-    cells, counts = PooledCells(row_span, col_span, steps, pool), PooledCells(row_span, col_span, steps, "mean")
+    cells = PooledCells(row_span, col_span, steps, pool)
     for part in split_aligned(row_span, steps[0], reach):
-        values, visible = _unit_sums(lens, rows, cols, part, col_span)
-        cells.add(part, values)
-        counts.add(part, visible)
-    return cells.pooled(counts.cells)
+        cells.add(part, *_unit_sums(lens, rows, cols, part, col_span))
+    return cells.pooled()
 
 
 def removed_by_cell(lens: HeadLens, rows: Axis, row_span: Span, row_step: int) -> Tensor | None:

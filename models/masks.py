@@ -10,6 +10,7 @@ This module knows nothing of scores or of models; where masks come from is `mode
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from models.errors import ShapeError
-from models.pooling import into_cells
+from models.pooling import PooledCells, into_cells, split_aligned
 from models.protocol import MaskKind, Rows, Span
 
 ROWS_AT_ONCE = (
@@ -108,8 +109,10 @@ class MaskLayout:
         """
         rows, cols = rows or (0, self.query_len), cols or (0, self.key_len)
         if self.dense is not None:
-            by_rows = into_cells(self.visible(rows, cols).long(), 0, rows[0], row_step).sum(1)
-            return into_cells(by_rows, 1, cols[0], col_step).sum(-1)
+            cells = PooledCells(rows, cols, (row_step, col_step), "mean", self.dense.device)
+            for part in split_aligned(rows, row_step, lambda first: first + ROWS_AT_ONCE):  # sums of them are int64
+                cells.count(part, self.visible(part, cols))
+            return cells.counts.long()
         edges = torch.arange(cols[0] // col_step, -(-cols[1] // col_step) + 1, device=self.starts.device) * col_step
         edges = edges.clamp(*cols)
         starts, stops = self.starts[rows[0] : rows[1], None], self.stops[rows[0] : rows[1], None]
@@ -121,10 +124,16 @@ class MaskLayout:
 
         Shapes:  -> (query_len), float64; 0 for a query that sees none
         """
+        return self._mean_distances
+
+    @cached_property
+    def _mean_distances(self) -> Tensor:
         if self.dense is not None:
             key_pos = torch.arange(self.key_len, device=self.dense.device, dtype=torch.float64)
-            rows = [((key_pos - i).abs() * seen).sum() for i, seen in enumerate(self.dense)]
-            return torch.stack(rows) / self.visible_counts().clamp(min=1)
+            query_pos = torch.arange(self.query_len, device=self.dense.device, dtype=torch.float64)
+            parts = zip(query_pos.split(ROWS_AT_ONCE), self.dense.split(ROWS_AT_ONCE), strict=True)
+            total = torch.cat([((key_pos - some[:, None]).abs_() * seen).sum(-1) for some, seen in parts])
+            return total / self.visible_counts().clamp(min=1)
         query_pos = torch.arange(self.query_len, device=self.starts.device, dtype=torch.float64)
         before = (query_pos - self.starts).clamp(min=0)  # the run reaches this far back …
         after = (self.stops - 1 - query_pos).clamp(min=0)  # … and this far ahead: sums 1 + 2 + … + reach on both sides

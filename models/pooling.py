@@ -52,7 +52,7 @@ def split_aligned(span: Span, step: int, reach: Callable[[int], int]) -> Iterato
     while first < span[1]:
         stop = min(max(reach(first), first + 1), span[1])
         whole = stop - stop % step
-        if first < whole and stop < span[1]:
+        if first < whole:  # the last part too: filled up to whole cells it may take a multiple of its size
             stop = whole
         yield first, stop
         first = stop
@@ -87,36 +87,56 @@ class PooledCells:
 
     rows, cols   the window, within the whole matrix, to whose index 0 cells are aligned
     cells        (row cells, col cells), float64: the largest number or the sum so far
+    counts       the same, of the entries that are not hidden, as far as they were given
     """
 
-    def __init__(self, rows: Span, cols: Span, steps: tuple[int, int], pool: Pool) -> None:
+    def __init__(
+        self, rows: Span, cols: Span, steps: tuple[int, int], pool: Pool, device: torch.device | None = None
+    ) -> None:
         self._rows, self._cols, self._steps, self._pool = rows, cols, steps, pool
         shape = cell_count(rows, steps[0]), cell_count(cols, steps[1])
-        self.cells = torch.zeros(shape, dtype=torch.float64)
+        self.cells, self.counts = torch.zeros(2, *shape, dtype=torch.float64, device=device)
 
-    def add(self, part: Span, numbers: Tensor) -> None:
+    def add(self, part: Span, numbers: Tensor, visible: Tensor | None = None) -> None:
         """Add some rows of the window: those of one cell, or up to where a cell ends.
 
-        Shapes:  numbers (rows of the part, cols), 0 where hidden
+        Shapes:  numbers (rows of the part, cols), 0 where hidden; visible (rows of the part, cols), boolean, where the
+                 entries that are not hidden are to be counted
         """
-        first, stop = cells_of(part, self._steps[0])
-        offset = self._rows[0] // self._steps[0]
-        cells = self.cells[first - offset : stop - offset]
-        # what lies in one cell is not filled up to a whole one, which may have all rows
-        down = (part[0], self._steps[0]) if len(cells) > 1 else (0, part[1] - part[0])
+        here, by_rows = self._into_rows(part, numbers)
         across = (self._cols[0], self._steps[1])
         # Rows first: that reduces over a long stride, which is fast, and leaves little to do for the columns.
-        by_rows = into_cells(numbers, 0, *down)  # (row cells, row_step, cols)
         if self._pool == "max":
+            cells = self.cells[here]
             torch.maximum(cells, into_cells(by_rows.amax(1), 1, *across).amax(-1), out=cells)
         else:
-            cells += into_cells(by_rows.sum(1), 1, *across).sum(-1)
+            self.cells[here] += into_cells(by_rows.sum(1), 1, *across).sum(-1)
+        if visible is not None:
+            self.count(part, visible)
 
-    def pooled(self, counts: Tensor) -> Tensor:
+    def count(self, part: Span, visible: Tensor) -> None:
+        """Count the entries of some rows that are not hidden.
+
+        Shapes:  visible (rows of the part, cols), boolean
+        """
+        here, by_rows = self._into_rows(part, visible)
+        self.counts[here] += into_cells(by_rows.sum(1), 1, self._cols[0], self._steps[1]).sum(-1)
+
+    def _into_rows(self, part: Span, entries: Tensor) -> tuple[slice, Tensor]:
+        # which row cells, and the entries of each (row cells, row_step, cols): what lies in one cell is not filled up
+        # to a whole one, which may have all rows
+        first, stop = cells_of(part, self._steps[0])
+        offset = self._rows[0] // self._steps[0]
+        down = (part[0], self._steps[0]) if stop - first > 1 else (0, part[1] - part[0])
+        return slice(first - offset, stop - offset), into_cells(entries, 0, *down)
+
+    def pooled(self, counts: Tensor | None = None) -> Tensor:
         """What the cells hold once every part is added.
 
-        Shapes:  counts (row cells, col cells) of entries that are not hidden -> (row cells, col cells), float64
+        Shapes:  counts (row cells, col cells) of entries that are not hidden, None for those that were counted
+                 -> (row cells, col cells), float64
         Values:  the largest, or the mean of the entries that are not hidden; NaN for a cell without any
         """
+        counts = self.counts if counts is None else counts
         values = self.cells if self._pool == "max" else self.cells / counts.clamp(min=1)
         return values.masked_fill(counts == 0, torch.nan)

@@ -1,4 +1,4 @@
-"""What calls have in common: how a part of a run is written, what a client is told who wrote it wrong, and no fields."""
+"""What calls have in common: how a part of a run is written, what a client is told who wrote it wrong; no fields."""
 
 from __future__ import annotations
 

@@ -60,6 +60,14 @@ def test_a_small_window_is_exact(window: int | None) -> None:
     assert_same(found.weights, exact[1, 3, 10:90, 5:70])
 
 
+def test_an_exact_window_is_read_in_parts_and_makes_no_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells of one weight each took three times as long as the weights themselves."""
+    capture, exact = build(window=20)
+    monkeypatch.setattr("models.capture.PooledCells", None)
+    monkeypatch.setattr("models.capture.WEIGHTS_AT_ONCE", 7 * N)
+    assert_same(capture.window(SITE, 1, 3, (3, N), None, N * N, "mean").weights, exact[1, 3, 3:])
+
+
 @pytest.mark.parametrize(
     ("pool", "rows", "cols"), list(product(("max", "mean"), ((0, N), (7, 131), (149, 150)), ((0, N), (50, 149))))
 )
