@@ -58,6 +58,10 @@ def test_a_pasted_link_is_told_of_and_no_longer_than_it_is_open(shown: Screen) -
     run = shown.run_id
     shown.js(GO, f"run={run}&layer=4&head=77")
     assert named(shown) == ["head=77"]
+    shown.part("notice").click()  # it may lie over a control
+    expect(shown.part("notice")).to_be_hidden(timeout=1000)
+    shown.js(GO, f"run={run}&layer=4&head=78")
+    assert named(shown) == ["head=78"]
     shown.js(GO, f"run={run}&layer=5&head=1")
     until(lambda: shown.fragment("layer") == "5")
     expect(shown.part("notice")).to_be_hidden()

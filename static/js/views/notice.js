@@ -10,6 +10,7 @@ const SHOWN_WITH_LINK = 15000; // it takes a while to copy one
 /** Mounts the line under the bar. */
 export function mountNotice(node, store) {
   let timer = 0;
+  node.addEventListener('click', ({ target }) => target.tagName !== 'INPUT' && store.set({ notice: null })); // it may lie over a control
   store.subscribe(['notice'], ({ notice }) => {
     node.hidden = !notice;
     if (!notice) return;
