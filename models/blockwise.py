@@ -154,7 +154,7 @@ def _attend_block(
         total = None
         if inputs.sink_logits is not None:
             total = 1.0 - _taken_by_sinks(inputs.sink_logits, parts.row_max, parts.row_sum)
-        factors = found.heads.factors(weights, found.rows["first"][:, here], block, total)
+        factors = found.heads.begin_block(weights, found.rows["first"][:, here], block, total)
     sums = _sum_rows(weights, block, factors, found)
     if found.heads is not None and factors is not None:
         found.heads.add(weights, scores, block, factors, sums)
@@ -270,12 +270,17 @@ def rows_per_block(inputs: AttentionInputs) -> int:
     key_len = inputs.key.shape[1]
     if inputs.query.is_cuda:
         free, _total = torch.cuda.mem_get_info(inputs.query.device)
-        rows = int(free * SHARE_OF_GPU) // (2 * n_heads * key_len * inputs.query.element_size())
-        rows = min(rows, MOST_WEIGHTS // (n_heads * key_len))
+        a_row = n_heads * _padded(key_len)  # weights that a row takes in a block, whose columns are filled up
+        rows = int(free * SHARE_OF_GPU) // (2 * a_row * inputs.query.element_size())
+        rows = min(rows, MOST_WEIGHTS // a_row)
         rows = 1 << max(rows, 1).bit_length() - 1  # a power of two: the same blocks in every layer
     else:
         rows = min(ROWS_ON_CPU, WEIGHTS_ON_CPU // (n_heads * key_len))
     return max(1, min(rows, query_len))
+
+
+def _padded(key_len: int) -> int:
+    return key_len + -key_len % CHUNK
 
 
 def _nothing_yet(inputs: AttentionInputs, padded_len: int, workspace: Workspace) -> _Found:

@@ -43,8 +43,10 @@ class HeadCollector:
             repeated=like.new_zeros(n_heads, n_kinds, mask.query_len),
         )
 
-    def factors(self, weights: Tensor, first: Tensor, block: Block, total: Tensor | None) -> Tensor:
-        """What the rows of a block are multiplied with in the sums over rows that `add` is to be given.
+    def begin_block(self, weights: Tensor, first: Tensor, block: Block, total: Tensor | None) -> Tensor:
+        """Record what the rows of a block have left, once for each block and before `add`; tell the factors of rows.
+
+        Rows are multiplied with these in the sums over rows that `add` is to be given.
 
         Shapes:  weights (n_heads, rows, cols), first (n_heads, rows), the first key's; total (n_heads, rows), what each
                  row sums to, None for 1 -> (n_heads, (1 + known columns) · versions, rows)
@@ -76,7 +78,7 @@ class HeadCollector:
             self._note_repeats(weights, scratch, block)
             if block.cols[0] == 0:
                 weights[..., 0] = 0.0
-            by_row = factors.unflatten(1, by_key.shape[1:3])[:, 0]  # (n_heads, versions, rows)
+            by_row = factors.unflatten(1, by_key.shape[1:3])[:, 0].clone()  # (n_heads, versions, rows)
             by_row[:, 0] /= self._found.left[0, :, slice(*block.rows)].clamp(min=LEFT)
             self._note_offsets(weights, by_row[:, :2], block, 0)  # "all" gets the first key after the pass
             if targets.has_special:

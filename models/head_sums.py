@@ -141,8 +141,8 @@ class _Version:
         return torch.stack([*(total / self.n_rows.clamp(min=1)[:, None]).T, self.n_rows])
 
     def concentration(self) -> Tensor:
-        by_key = self._found.by_key[:, 0, self._at].double()
-        by_key[:, self._targets.removed[self.name]] = 0.0
+        by_key = self._found.by_key[:, 0, self._at].double()  # of a float64 model the collected itself
+        by_key = by_key.index_fill(1, self._targets.removed[self.name], 0.0)
         share, key = by_key.max(-1)
         uniform = self._targets.uniform_by_key(self.name, self.rows).amax(-1)
         n_rows = self.n_rows.clamp(min=1)

@@ -59,8 +59,9 @@ def pair_weights(capture: CaptureReader, site: str, pairs: Sequence[Pair]) -> Pa
     """
     described = _site(capture, site)
     _check_spans(described, pairs)
+    _check_size(described, max(_area(pair) for pair in pairs))  # groups name the rows and columns of their pairs
     groups = list(_grouped(pairs))
-    _check_size(described, groups)  # before anything of a pair's size is made
+    _check_size(described, sum(group.size for group in groups))
     _check_visible(capture, described, pairs)
     weights = torch.zeros(described.n_layers, described.n_heads, len(pairs), dtype=torch.float64)
     chances = torch.zeros(described.n_layers, len(pairs), dtype=torch.float64)
@@ -102,41 +103,46 @@ class _Group(NamedTuple):
     """Pairs that are computed together: each with its place among all, and the rows and columns that they need."""
 
     pairs: tuple[tuple[int, Pair], ...]
-    rows: tuple[int, ...]
-    cols: tuple[int, ...]
+    rows: frozenset[int]
+    cols: frozenset[int]
 
-    @classmethod
-    def of(cls, pairs: Sequence[tuple[int, Pair]]) -> _Group:
-        rows = {row for _, pair in pairs for row in range(*pair.query)}
-        cols = {col for _, pair in pairs for col in range(*pair.key)}
-        return cls(tuple(pairs), tuple(sorted(rows)), tuple(sorted(cols)))
+    def with_pair(self, number: int, pair: Pair) -> _Group:
+        """The group and one more pair."""
+        return _Group((*self.pairs, (number, pair)), self.rows | {*range(*pair.query)}, self.cols | {*range(*pair.key)})
 
     @property
     def size(self) -> int:
         return len(self.rows) * len(self.cols)
 
 
+NO_PAIRS = _Group((), frozenset(), frozenset())
+
+
 def _grouped(pairs: Sequence[Pair]) -> Iterator[_Group]:
     # Together as long as that is small, or wastes little: ten single tokens are one product, two sentences are two.
-    together: list[tuple[int, Pair]] = []
-    for numbered in enumerate(pairs):
-        larger = _Group.of([*together, numbered])
-        own = sum((query[1] - query[0]) * (key[1] - key[0]) for _, (query, key) in larger.pairs)
-        if together and larger.size > max(AT_ONCE, own):
-            yield _Group.of(together)
-            together = []
-        together.append(numbered)
-    yield _Group.of(together)
+    group = NO_PAIRS
+    for number, pair in enumerate(pairs):
+        larger = group.with_pair(number, pair)
+        if group.pairs and larger.size > max(AT_ONCE, sum(_area(one) for _, one in larger.pairs)):
+            yield group
+            larger = NO_PAIRS.with_pair(number, pair)
+        group = larger
+    yield group
+
+
+def _area(pair: Pair) -> int:
+    """How many weights of one head a pair is about."""
+    return (pair.query[1] - pair.query[0]) * (pair.key[1] - pair.key[0])
 
 
 def _add_group(capture: CaptureReader, described: SiteDescription, group: _Group, weights: Tensor) -> None:
     # weights (n_layers, n_heads, n_pairs): adds what the group's pairs get, a part of the rows at a time
-    heads, cols = (0, described.n_heads), list(group.cols)
+    heads, all_rows, cols = (0, described.n_heads), sorted(group.rows), sorted(group.cols)
     numbers = [number for number, _ in group.pairs]
     keys = _inside(cols, [pair.key for _, pair in group.pairs]).T  # (cols, pairs)
     step = max(1, WEIGHTS_IN_MEMORY // (described.n_heads * len(cols)))
-    for first in range(0, len(group.rows), step):
-        rows = list(group.rows[first : first + step])
+    for first in range(0, len(all_rows), step):
+        rows = all_rows[first : first + step]
         queries = _inside(rows, [pair.query for _, pair in group.pairs]).T  # (rows, pairs)
         for layer in range(described.n_layers):
             exact = capture.weights(described.site, layer, heads, rows, cols).double()
@@ -197,7 +203,7 @@ def _check_visible(capture: CaptureReader, described: SiteDescription, pairs: Se
         raise RangeError("pairs", pair, f"a key that its query may attend to, among {first} to {last}")
 
 
-def _check_size(described: SiteDescription, groups: Sequence[_Group]) -> None:
-    needed = sum(group.size for group in groups) * described.n_layers * described.n_heads
+def _check_size(described: SiteDescription, of_one_head: int) -> None:
+    needed = of_one_head * described.n_layers * described.n_heads
     if needed > MOST_WEIGHTS:
         raise RangeError("pairs", f"{needed} weights", f"spans of at most {MOST_WEIGHTS} weights over all heads")

@@ -95,7 +95,8 @@ class PooledCells:
     ) -> None:
         self._rows, self._cols, self._steps, self._pool = rows, cols, steps, pool
         shape = cell_count(rows, steps[0]), cell_count(cols, steps[1])
-        self.cells, self.counts = torch.zeros(2, *shape, dtype=torch.float64, device=device)
+        self.cells: Tensor = torch.zeros(shape, dtype=torch.float64, device=device)
+        self.counts: Tensor = torch.zeros_like(self.cells)
 
     def add(self, part: Span, numbers: Tensor, visible: Tensor | None = None) -> None:
         """Add some rows of the window: those of one cell, or up to where a cell ends.

@@ -56,7 +56,7 @@ def similarity(capture: CaptureReader, site: SiteDescription) -> Similarity:
     Shapes:  see Similarity
     """
     rows = usable_rows(capture, site)
-    distances = head_distances(capture, site, rows, (0, site.n_layers))
+    distances = head_distances(capture, site, rows)
     duplicates = near_duplicates(distances, ALIKE)
     return Similarity(
         rows,
@@ -100,46 +100,46 @@ def usable_rows(capture: CaptureReader, site: SiteDescription) -> list[int]:
     return chosen
 
 
-def head_distances(capture: CaptureReader, site: SiteDescription, rows: list[int], layers: Span) -> Tensor:
-    """Hellinger distances between the heads of some neighbouring layers.
+def head_distances(capture: CaptureReader, site: SiteDescription, rows: list[int]) -> Tensor:
+    """Hellinger distances between the heads of all layers.
 
-    Shapes:  -> (heads, heads), float32, symmetric; heads = (layers[1] − layers[0]) · n_heads
+    Shapes:  -> (heads, heads), float32, symmetric; heads = n_layers · n_heads
     Values:  0…1, 0 on the diagonal; equal heads come out at up to 1e-3 apart: the square root of float32 rounding
     """
-    n_heads = (layers[1] - layers[0]) * site.n_heads
+    n_heads = site.n_layers * site.n_heads
     if not rows:
         return torch.full((n_heads, n_heads), torch.nan).fill_diagonal_(0.0)
     gram = torch.zeros(n_heads, n_heads, dtype=torch.float64)
     for first in range(0, len(rows), ROWS_AT_ONCE):
         some = rows[first : first + ROWS_AT_ONCE]
-        masks = [capture.mask(site.site, layer) for layer in range(*layers)]
+        masks = [capture.mask(site.site, layer) for layer in range(site.n_layers)]
         seen = [mask.key_range((some[0], some[-1] + 1)) for mask in dict.fromkeys(masks)]
         start, stop = min(ends[0] for ends in seen), max(ends[1] for ends in seen)
         step = max(1, VALUES_IN_MEMORY // (n_heads * len(some)))
         for left in range(start, stop, step):
-            roots = _roots(capture, site, layers, some, (left, min(left + step, stop)))
+            roots = _roots(capture, site, some, (left, min(left + step, stop)))
             for block in range(0, n_heads, HEADS_AT_ONCE):  # below the diagonal is what is above it
                 gram[block:, block : block + HEADS_AT_ONCE] += roots[block:] @ roots[block : block + HEADS_AT_ONCE].T
-        gram += _sinks(capture, site, layers, some)
+        gram += _sinks(capture, site, some)
     gram = (gram.tril() + gram.tril(-1).T) / len(rows)
     own = gram.diagonal()  # 1 but for rounding, which is the same in a product of equal heads
     squares = ((own[:, None] + own[None, :]) / 2 - gram).clamp(0, 1)
     return squares.sqrt().fill_diagonal_(0.0).float()
 
 
-def _roots(capture: CaptureReader, site: SiteDescription, layers: Span, rows: list[int], cols: Span) -> Tensor:
-    # (heads of these layers, rows · cols): square roots of weights, float32
+def _roots(capture: CaptureReader, site: SiteDescription, rows: list[int], cols: Span) -> Tensor:
+    # (heads of all layers, rows · cols): square roots of weights, float32
     heads = (0, site.n_heads)
-    parts = torch.empty((layers[1] - layers[0]) * site.n_heads, len(rows) * (cols[1] - cols[0]))
-    for at, layer in enumerate(range(*layers)):
+    parts = torch.empty(site.n_layers * site.n_heads, len(rows) * (cols[1] - cols[0]))
+    for layer in range(site.n_layers):
         weights = capture.weights(site.site, layer, heads, rows, cols)
-        parts[at * site.n_heads : (at + 1) * site.n_heads] = weights.flatten(1).sqrt()
+        parts[layer * site.n_heads : (layer + 1) * site.n_heads] = weights.flatten(1).sqrt()
     return parts
 
 
-def _sinks(capture: CaptureReader, site: SiteDescription, layers: Span, rows: list[int]) -> Tensor | float:
+def _sinks(capture: CaptureReader, site: SiteDescription, rows: list[int]) -> Tensor | float:
     # what the sinks of the heads add to the Gram matrix: one more key of every row
-    shares = [capture.sink_share(site.site, layer) for layer in range(*layers)]
+    shares = [capture.sink_share(site.site, layer) for layer in range(site.n_layers)]
     if all(share is None for share in shares):
         return 0.0
     none = torch.zeros(site.n_heads, len(rows))

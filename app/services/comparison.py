@@ -28,7 +28,7 @@ SIDES = ("a", "b")
 Reason = Literal["sites", "nothing_in_common"]
 LARGEST = 20  # changes that are listed
 KEPT_ALIGNMENTS = 8  # of pairs of texts: lists of a few thousand entries
-MOST_WEIGHTS = 600_000_000  # read for one comparison, both sides together: some ten seconds
+MOST_WEIGHTS = 600_000_000  # read for one comparison, both sides together: some twenty seconds of one thread
 AT_ONCE = 500_000  # weights of one side in memory, 4 MB in float64, of which a few copies are made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ import torch
 from torch import Tensor
 
 from models.attention import attention_scores, attention_weights, causal_mask, sliding_window_mask
-from models.blockwise import AttentionInputs, blockwise_attention
+from models.blockwise import AttentionInputs, blockwise_attention, rows_per_block
+from models.head_stats import HeadCollector
+from models.head_sums import Collected, layer_figures
 from models.head_targets import SCORES, HeadTargets
 from models.masks import MaskLayout
 from models.token_facts import TokenFacts
@@ -114,3 +117,33 @@ def test_repeats_that_are_not_kept_are_found_again(monkeypatch: pytest.MonkeyPat
     assert targets.repeats.places((0, 100), (0, 128), 4) is not targets.repeats.places((0, 100), (0, 128), 4)
     monkeypatch.undo()
     assert targets.repeats.places((0, 100), (0, 128), 4) is targets.repeats.places((0, 100), (0, 128), 4)
+
+
+def test_what_was_collected_and_given_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In float64 what is collected is what figures are made of, without a copy between."""
+    add = HeadCollector.add
+
+    def looked_at(self: HeadCollector, weights: Tensor, scratch: Tensor, *rest: Any) -> None:
+        before = rest[1].clone()
+        add(self, weights, scratch, *rest)
+        assert torch.equal(rest[1], before), "the factors are the caller's own"
+
+    def summed_up(targets: HeadTargets, found: Collected, *rest: Any) -> dict[str, Tensor]:
+        before = found.by_key.clone()
+        figures = layer_figures(targets, found, *rest)
+        assert torch.equal(found.by_key, before)
+        return figures
+
+    monkeypatch.setattr(HeadCollector, "add", looked_at)
+    monkeypatch.setattr("models.head_stats.layer_figures", summed_up)
+    found, dense = layer(MASKS["causal"], facts(N, special=True), dtype=torch.float64, sinks=True)
+    assert_same(found, dense, 1e-7)  # by_distance is kept in float32
+
+
+def test_places_in_a_block_are_counted_with_its_filled_up_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """25 heads over 20,971 keys: without the padding 4,096 rows fit into int32, with it they do not."""
+    shape, free = (25, 20_971, 64), 69 * 2**30
+    query = SimpleNamespace(shape=shape, is_cuda=True, device=None, element_size=lambda: 4)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (free, free))
+    rows = rows_per_block(SimpleNamespace(query=query, key=SimpleNamespace(shape=shape)))  # type: ignore[arg-type]
+    assert 0 < rows * 25 * 20_992 < 2**31  # 20,971 filled up to a multiple of 64

@@ -208,6 +208,15 @@ def test_spans_that_hold_too_much_are_refused(monkeypatch: pytest.MonkeyPatch) -
         pair_weights(capture, SITE, [Pair((50, 61), (10, 20))])
 
 
+def test_one_pair_that_is_too_much_is_refused_before_pairs_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets of all rows and columns of 32 long pairs took seconds, only to be refused."""
+    capture = build(KINDS["causal"])
+    monkeypatch.setattr(module, "MOST_WEIGHTS", 100)
+    monkeypatch.setattr(module, "_grouped", lambda _: pytest.fail("rows and columns were listed"))
+    with pytest.raises(RangeError, match="at most 100"):
+        pair_weights(capture, SITE, [Pair((0, 1), (0, 1)), Pair((0, N), (0, N))])
+
+
 def test_what_is_too_much_is_refused_before_its_mask_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     capture = build(KINDS["dense"])
     monkeypatch.setattr(module, "MOST_WEIGHTS", 100)

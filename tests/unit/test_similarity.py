@@ -78,7 +78,7 @@ def test_distances_are_those_of_a_dense_computation(
     capture = build(mask, sinks=sinks)
     site = capture.sites[0]
     rows = usable_rows(capture, site)[:: 1 if in_memory > 1 else 12]  # a column at a time is slow
-    found = head_distances(capture, site, rows, (0, LAYERS))
+    found = head_distances(capture, site, rows)
     torch.testing.assert_close(found.double() ** 2, dense(capture, rows).fill_diagonal_(0), rtol=0, atol=SQUARES)
     assert torch.equal(found, found.T)
 
@@ -86,7 +86,7 @@ def test_distances_are_those_of_a_dense_computation(
 def test_a_lost_row_is_seen() -> None:
     capture = build(causal_mask(N))
     rows = usable_rows(capture, capture.sites[0])
-    found = head_distances(capture, capture.sites[0], rows[:-1], (0, LAYERS))
+    found = head_distances(capture, capture.sites[0], rows[:-1])
     with pytest.raises(AssertionError):
         torch.testing.assert_close(found.double() ** 2, dense(capture, rows).fill_diagonal_(0), rtol=0, atol=SQUARES)
 
