@@ -8,6 +8,9 @@ import { roleName, scoreName } from './finder-bar.js';
 
 const two = (value) => fixedText(value, 2);
 
+/** A number stays on the line of the word before it. */
+const unbroken = (words) => words.replaceAll(/ (?=[−-]?\d)/g, '\u00a0');
+
 /** What a sink takes; one that the head itself has is no key, so it is no score either. */
 const taken = (entry, name) => (name === 'own' ? entry.own_sink : entry.scores[name]?.score) ?? 0;
 
@@ -31,7 +34,7 @@ function parts(entry, threshold) {
   const alone = role.name === 'sink';
   const main = alone ? null : el('b', {}, sinks.length ? t('head.otherwise', { role: roleName(role.name) }) : roleName(role.name));
   const words = alone ? t('head.sink_only') : role.name === 'uniform' ? null : basis(entry, role);
-  return [...sinks, main, words ? el('span', { class: 'aside' }, words) : null];
+  return [...sinks, main, words ? el('span', { class: 'aside' }, unbroken(words)) : null];
 }
 
 /** Rollout is of all heads up to a layer: a role of the chosen one would be read as of the picture. */
