@@ -243,6 +243,16 @@ def reciprocal_row_sum(row_sum: Tensor) -> Tensor:
     return row_sum.clamp_min(SMALLEST_ROW_SUM).reciprocal()
 
 
+def sink_share(sink_logits: Tensor, row_max: Tensor, row_sum: Tensor) -> Tensor:
+    """Give the share of each row that goes to its head's sink, which is one key for every row.
+
+    Shapes:  sink_logits (n_heads), row_max and row_sum (n_heads, query_len) -> (n_heads, query_len)
+    Source:  the sinks of GPT-OSS, as in softmax_parts
+    """
+    sinks = sink_logits[:, None, None].expand(*row_max.shape, 1)
+    return softmax_parts(sinks, row_max=row_max).exponentials[..., 0] * reciprocal_row_sum(row_sum)
+
+
 def attention_weights(scores: Tensor, attn_mask: Tensor | None = None) -> Tensor:
     """Turn scores into probabilities over keys, one row per query.
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from models.attention import LOG2_E, MASKED, attention_scores, reciprocal_row_sum, softmax_parts
+from models.attention import LOG2_E, MASKED, attention_scores, reciprocal_row_sum, sink_share, softmax_parts
 from models.blocks import CHUNK, Block, Workspace
 from models.diagonals import near_keys
 from models.head_stats import HeadCollector
@@ -153,7 +153,7 @@ def _attend_block(
     if found.heads is not None:
         total = None
         if inputs.sink_logits is not None:
-            total = 1.0 - _taken_by_sinks(inputs.sink_logits, parts.row_max, parts.row_sum)
+            total = 1.0 - sink_share(inputs.sink_logits, parts.row_max, parts.row_sum)
         factors = found.heads.begin_block(weights, found.rows["first"][:, here], block, total)
     sums = _sum_rows(weights, block, factors, found)
     if found.heads is not None and factors is not None:
@@ -231,7 +231,7 @@ def _summary(inputs: AttentionInputs, found: _Found, workspace: Workspace) -> At
     rows["row_sum"].masked_fill_(without_keys, 0.0)
     total = torch.ones_like(rows["row_sum"])  # of a row's weights: 1 less what a sink takes, 0 without keys
     if inputs.sink_logits is not None:
-        total -= _taken_by_sinks(inputs.sink_logits, rows["row_max"], rows["row_sum"])
+        total -= sink_share(inputs.sink_logits, rows["row_max"], rows["row_sum"])
     total.masked_fill_(without_keys, 0.0)
     # −Σ w ln w, with ln w = (score − row max) − ln(row sum)
     log_sum = rows["row_sum"].log().masked_fill_(without_keys, 0.0)
@@ -256,12 +256,6 @@ def _summary(inputs: AttentionInputs, found: _Found, workspace: Workspace) -> At
         overview_mean=into_cells(totals, 2, 0, col_step).sum(-1) / workspace.cell_counts(inputs.mask).clamp(min=1),
         figures={} if found.heads is None else found.heads.figures(kept["entropy"], kept["first"], found.near),
     )
-
-
-def _taken_by_sinks(sink_logits: Tensor, row_max: Tensor, row_sum: Tensor) -> Tensor:
-    # (n_heads, rows): the share of each row that goes to its head's sink, which is one key for every row
-    sinks = sink_logits[:, None, None].expand(*row_max.shape, 1)
-    return softmax_parts(sinks, row_max=row_max).exponentials[..., 0] * reciprocal_row_sum(row_sum)
 
 
 def rows_per_block(inputs: AttentionInputs) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from models.attention import reciprocal_row_sum, softmax_parts
+from models.attention import sink_share
 from models.errors import ConfigError, RangeError
 from models.head_scores import ScoresOfSites
 from models.masks import BiasLayout, MaskLayout
@@ -76,6 +76,13 @@ class Capture:
     def metadata(self) -> dict[str, Any]:
         """JSON-ready description that, with the tensors, gives the capture back."""
         return dict(self._metadata)
+
+    def site(self, name: str) -> SiteDescription:
+        """The description of one site. Raises RangeError."""
+        for described in self.sites:
+            if described.site == name:
+                return described
+        raise RangeError("site", name, "one of " + ", ".join(described.site for described in self.sites))
 
     def mask(self, site: str, layer: int) -> MaskLayout:
         """The mask of one module. Raises RangeError."""
@@ -135,7 +142,7 @@ class Capture:
         Values:  largest weight of the cell, or mean over its visible weights; 0 where all are hidden
         Raises:  RangeError
         """
-        self._site(site)
+        self.site(site)
         return self._tensors[f"{site}.overview_{pool}"].float()
 
     def row_stats(self, site: str) -> dict[str, Tensor]:
@@ -144,7 +151,7 @@ class Capture:
         Shapes:  -> by name, each (n_layers, n_heads, query_len); names and values as in AttentionSummary.rows
         Raises:  RangeError
         """
-        self._site(site)
+        self.site(site)
         return self._named(f"{site}.rows.")
 
     def figures(self, site: str) -> dict[str, Tensor]:
@@ -152,7 +159,7 @@ class Capture:
 
         Raises:  RangeError
         """
-        self._site(site)
+        self.site(site)
         return self._named(f"{site}.figures.")
 
     def head_scores(self, site: str) -> list[dict[str, Any]]:
@@ -160,7 +167,7 @@ class Capture:
 
         Raises:  RangeError
         """
-        return self._scores_of_sites.read(self._site(site), self.figures(site))
+        return self._scores_of_sites.read(self.site(site), self.figures(site))
 
     def sink_share(self, site: str, layer: int) -> Tensor | None:
         """Give the share of each row that goes to its head's sink, None for a module without sinks.
@@ -173,8 +180,7 @@ class Capture:
         if sinks is None:
             return None
         row_max, row_sum = (self._tensors[f"{site}.rows.{name}"][layer] for name in ("row_max", "row_sum"))
-        scores = sinks[:, None, None].expand(*row_max.shape, 1)  # one key for every row
-        taken = softmax_parts(scores, row_max=row_max).exponentials[..., 0] * reciprocal_row_sum(row_sum)
+        taken = sink_share(sinks, row_max, row_sum)
         return taken.masked_fill(row_sum == 0, 0.0)  # a row without keys has no weights at all
 
     # ------------------------------------------------------------------------------------------------------- one window
@@ -223,7 +229,7 @@ class Capture:
         return cells.pooled(self.mask(site, layer).cell_counts(row_step, col_step, rows, cols)).float()
 
     def _reduced(self, site: str, layer: Index, head: Index, rows: Span, cols: Span) -> Tensor:
-        described = self._site(site)
+        described = self.site(site)
         heads, layers = _chosen(head, described.n_heads), _chosen(layer, described.n_layers)
         across = [_reduce(self.weights(site, i, heads, rows, cols), head) for i in range(*layers)]
         reduced = _reduce(torch.stack(across), layer).float()
@@ -292,14 +298,8 @@ class Capture:
             sums_to_one=not any(module.has_sinks for module in modules),
         )
 
-    def _site(self, site: str) -> SiteDescription:
-        for described in self.sites:
-            if described.site == site:
-                return described
-        raise RangeError("site", site, "one of " + ", ".join(described.site for described in self.sites))
-
     def _check(self, site: str, layer: Index, head: Index = 0) -> SiteDescription:
-        described = self._site(site)
+        described = self.site(site)
         for name, index, count in (("layer", layer, described.n_layers), ("head", head, described.n_heads)):
             if index in ("mean", "max"):
                 continue

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from models.capture import WEIGHTS_AT_ONCE, WEIGHTS_REDUCED, check_span
 from models.errors import LensUnavailable
-from models.lenses import FORMULAS, HeadLens, Lens, Place, RolledUpTo, lens_on, site_of
+from models.lenses import FORMULAS, HeadLens, Lens, Place, RolledUpTo, lens_on
 from models.pooling import PooledCells, fit_steps, into_cells, split_aligned
 from models.protocol import CaptureReader, Index, Pool, Span, Window
 from models.units import TextUnit
@@ -172,7 +172,7 @@ def _lenses(
     capture: CaptureReader, request: LensRequest, rows: Span, cols: Span, rolled: RolledUpTo | None
 ) -> list[list[HeadLens]]:
     """The lens on each head that is asked for, by layer; rollout looks at all heads of its layers anyway."""
-    described = site_of(capture, request.site)
+    described = capture.site(request.site)
     if request.lens == "rollout":
         if isinstance(request.layer, str):
             raise LensUnavailable("rollout ends at one layer: name it, instead of the mean or maximum", "needs_layer")

@@ -200,7 +200,7 @@ def key_lengths(capture: CaptureReader, place: Place, lens: Lens) -> Tensor:
     """
     tensors, prefix = capture.tensors(), f"{place.site}.{place.layer}."
     if lens == "value":
-        value, described = tensors[prefix + "value"], site_of(capture, place.site)
+        value, described = tensors[prefix + "value"], capture.site(place.site)
         own = value[place.head * described.n_kv_heads // described.n_heads]  # (key_len, d_value)
         lengths: Tensor = torch.linalg.vector_norm(own, dim=-1)
         return lengths
@@ -235,7 +235,7 @@ def rollout(capture: CaptureReader, site: str, layer: int, *, below: Tensor | No
     Raises:  LensUnavailable, RangeError
     Source:  Abnar and Zuidema 2020, §3 with A = 0.5 W + 0.5 I
     """
-    described = site_of(capture, site)
+    described = capture.site(site)
     check_rollout(described)
     length = described.query_len
     rolled = torch.eye(length) if below is None else below.nan_to_num(0.0)
@@ -256,11 +256,6 @@ def rollout(capture: CaptureReader, site: str, layer: int, *, below: Tensor | No
         else:
             reached = ((step.float() + torch.eye(length)) @ reached.float()) > 0
     return rolled.masked_fill(~reached, torch.nan)
-
-
-def site_of(capture: CaptureReader, site: str) -> SiteDescription:
-    """The description of a site that the capture has."""
-    return next(one for one in capture.sites if one.site == site)
 
 
 def _row_totals(capture: CaptureReader, place: Place, like: Tensor) -> Tensor:

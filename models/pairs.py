@@ -57,7 +57,7 @@ def pair_weights(capture: CaptureReader, site: str, pairs: Sequence[Pair]) -> Pa
     Values:  keys summed, queries averaged; a query that sees no key at all counts as 0
     Raises:  RangeError, also for a pair that every layer's mask hides and for spans that hold too many weights
     """
-    described = _site(capture, site)
+    described = capture.site(site)
     _check_spans(described, pairs)
     _check_size(described, max(_area(pair) for pair in pairs))  # groups name the rows and columns of their pairs
     groups = list(_grouped(pairs))
@@ -170,13 +170,6 @@ def _keys_seen(mask: MaskLayout, pair: Pair) -> Tensor:
 
 
 # ------------------------------------------------------------------------------------------------------------- refusals
-
-
-def _site(capture: CaptureReader, site: str) -> SiteDescription:
-    for described in capture.sites:
-        if described.site == site:
-            return described
-    raise RangeError("site", site, "one of " + ", ".join(described.site for described in capture.sites))
 
 
 def _check_spans(described: SiteDescription, pairs: Sequence[Pair]) -> None:

@@ -95,6 +95,9 @@ class CaptureReader(Protocol):
 
     sites: tuple[SiteDescription, ...]
 
+    def site(self, name: str) -> SiteDescription:
+        """The description of one site. Raises RangeError."""
+
     def window(
         self, site: str, layer: Index, head: Index, rows: Span | None, cols: Span | None, max_cells: int, pool: Pool
     ) -> Window:

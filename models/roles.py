@@ -66,13 +66,13 @@ def _sinks(head: Figures) -> list[str]:
     if removed is not None and removed >= SINK * left:
         sinks.append("first")
         read, left = without["first"], 1.0  # special tokens beside it: of what it leaves, as its weights are
-    if without["special"] is not None and _special_mass(read) >= SINK * left:
+    if without["special"] is not None and special_mass(read) >= SINK * left:
         sinks.append("special")
     return sinks
 
 
-def _special_mass(figures: Figures) -> float:
-    # of all rows: the score is over those alone that see a special token
+def special_mass(figures: Figures) -> float:
+    """The mean mass on special tokens over all rows: their score is over those alone that see one."""
     score, entropy = figures["scores"]["special"], figures["entropy"]
     return 0.0 if score is None or entropy is None else score["score"] * score["rows"] / entropy["rows"]
 

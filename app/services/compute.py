@@ -16,6 +16,8 @@ from app.services.cutting import cut_tokens
 from app.services.errors import (
     DomainError,
     InvalidRequest,
+    ModelNeedsDownload,
+    ModelUnavailable,
     RunCancelled,
     RunFailed,
     RunTooLarge,
@@ -58,6 +60,14 @@ def model_facts(entry: ModelEntry, implementation: str, about: ModelDescription 
     facts["implementation"] = implementation
     facts["note"] = entry.note
     return facts
+
+
+def require_usable(entry: ModelEntry) -> None:
+    """Raise ModelUnavailable or ModelNeedsDownload for a model that cannot be used now."""
+    if entry.state == "unavailable":
+        raise ModelUnavailable(entry.id, entry.reason or "the reason is unknown")
+    if entry.state == "needs_download":
+        raise ModelNeedsDownload(entry.id)
 
 
 def require_same_weights(models: Models, record: RunRecord) -> None:

@@ -28,7 +28,7 @@ def bins_of(capture: CaptureReader, sites: Iterable[str]) -> dict[str, list[tupl
 
 def layers_of(capture: CaptureReader, site: str, distances: Tensor | None) -> dict[str, Any]:
     """How far each layer of a site reaches; given the distances of its heads, also which do nearly the same."""
-    where = next(one for one in capture.sites if one.site == site)
+    where = capture.site(site)
     masks = [capture.mask(site, layer) for layer in range(where.n_layers)]
     found = layer_locality(capture.figures(site), masks)
     if distances is not None:  # they are of whole rows, so they speak of all keys

@@ -16,7 +16,7 @@ def asked_pairs(pairs: Sequence[Pair]) -> list[dict[str, Any]]:
 
 def heads_on_pairs(capture: CaptureReader, site: str, pairs: Sequence[Pair]) -> list[dict[str, Any]]:
     """Each head of a site, by layer, then head: {site, layer, head, pairs: its figures}. Raises RangeError."""
-    n_heads = next((one.n_heads for one in capture.sites if one.site == site), 1)
+    n_heads = capture.site(site).n_heads
     return [
         {"site": site, "layer": number // n_heads, "head": number % n_heads, "pairs": figures}
         for number, figures in enumerate(pair_figures(pair_weights(capture, site, pairs)))

@@ -14,11 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from app.services.compute import Compute, guarded, model_facts
+from app.services.compute import Compute, guarded, model_facts, require_usable
 from app.services.errors import (
     InvalidRequest,
-    ModelNeedsDownload,
-    ModelUnavailable,
     NotComputed,
     RunCancelled,
     WeightsChanged,
@@ -109,7 +107,7 @@ class ReferenceService:
                     if panel is not None:
                         work.record, work.found, work.over = _done(work.record), panel, True
                     else:
-                        _require_usable(entry)
+                        require_usable(entry)
                         self._queue.submit(work)
                         self._works[key] = work
                 work.join(wanted=wanted)
@@ -235,13 +233,6 @@ def _run(model: AttentionModel, reference: Reference, at: int, work: LiveRun) ->
 
 def _heads(capture: CaptureReader) -> list[dict[str, Any]]:
     return [head for site in capture.sites for head in capture.head_scores(site.site)]
-
-
-def _require_usable(entry: ModelEntry) -> None:
-    if entry.state == "unavailable":
-        raise ModelUnavailable(entry.id, entry.reason or "the reason is unknown")
-    if entry.state == "needs_download":
-        raise ModelNeedsDownload(entry.id)
 
 
 def _record(key: str, entry: ModelEntry, implementation: str) -> RunRecord:

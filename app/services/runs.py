@@ -11,12 +11,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.services.compute import NO_PAIR, Compute, model_facts, require_same_weights
+from app.services.compute import NO_PAIR, Compute, model_facts, require_same_weights, require_usable
 from app.services.errors import (
     DomainError,
     InvalidRequest,
-    ModelNeedsDownload,
-    ModelUnavailable,
     RunCancelled,
     RunFailed,
     RunGone,
@@ -196,10 +194,7 @@ class RunService:
             if given is not None and not given.strip():
                 raise TextEmpty(name)
         entry = self._models.entry(request.model)
-        if entry.state == "unavailable":
-            raise ModelUnavailable(entry.id, entry.reason or "the reason is unknown")
-        if entry.state == "needs_download":
-            raise ModelNeedsDownload(entry.id)
+        require_usable(entry)
         if problems := _misfits(request, entry):
             raise InvalidRequest(problems)
         return entry

@@ -47,8 +47,7 @@ class SimilarityService:
         capture = run[1]
         try:
             with self._one_at_a_time:
-                described = next(one for one in capture.sites if one.site == key[2])
-                future.set_result(similarity(capture, described))
+                future.set_result(similarity(capture, capture.site(key[2])))
         except BaseException as error:
             future.set_exception(error)  # whoever waits is told too, and the next request tries again
             with self._changed:

@@ -74,7 +74,7 @@ def _starts(span: tuple[int, int], step: int) -> list[int]:
 
 def head_rows(capture: CaptureReader, site: str, layer: int, head: int) -> dict[str, list[float | int | None]]:
     """Per-row statistics of one head; None where one has no meaning, as throughout where queries are not the keys."""
-    length = next(one.query_len for one in capture.sites if one.site == site)
+    length = capture.site(site).query_len
     answer: dict[str, list[float | int | None]] = {name: [None] * length for name in OF_THE_SAME_TOKENS}
     for name, values in capture.row_stats(site).items():
         row = nested(values[layer, head])

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from models.head_scores import corrected_score, rounded
-from models.roles import role_of
+from models.roles import role_of, special_mass
 
 Figures = dict[str, Any]
 ByText = Mapping[str, Mapping[str, Any] | None]
@@ -59,10 +59,7 @@ def _with_mass(averaged: Figures, by_text: ByText) -> Figures:
     special = averaged["scores"]["special"]
     if special is None or not told:
         return averaged
-    masses = [
-        0.0 if (score := one["scores"]["special"]) is None else score["score"] * score["rows"] / one["entropy"]["rows"]
-        for one in told
-    ]
+    masses = [special_mass(one) for one in told]
     of_all_rows = {**special, "score": sum(masses) / len(masses), "rows": averaged["entropy"]["rows"]}
     return {**averaged, "scores": {**averaged["scores"], "special": of_all_rows}}
 
