@@ -1,4 +1,4 @@
-/** The parts of an address's fragment that pages share: ranges, layers and heads, and which fields are not shown as they stand. Pure. */
+/** What pages share of an address's fragment: ranges, layers, heads, and which fields are not shown as they stand. Pure. */
 
 /** A half-open range as 3:8; null for none. */
 export const spanText = (range) => (range ? range.join(':') : null);
@@ -25,10 +25,17 @@ function fieldText([name, value]) {
   return `${name}=${letters.length > LONGEST_VALUE ? `${letters.slice(0, LONGEST_VALUE).join('')}…` : value}`;
 }
 
-/** The fields, as name=value, that `written`, what the page would write of what it read, does not give back; null there is the usual value. */
-export const unlike = (fragment, written, usual = {}) =>
-  fieldsOf(fragment).filter(([name, value]) => name in written && !alike(value, String(written[name] ?? usual[name] ?? ''))).map(fieldText);
+/**
+ * The fields, as name=value, that `written`, what the page would write of what it read, does not give back. null there is
+ * the `usual` value.
+ */
+export function unlike(fragment, written, usual = {}) {
+  const back = (name) => String(written[name] ?? usual[name] ?? '');
+  return fieldsOf(fragment).filter(([name, value]) => name in written && !alike(value, back(name))).map(fieldText);
+}
 
 /** The fields, as name=value, that are written otherwise after than before; those that were not read are not among them. */
-export const changed = (fragment, before, after) =>
-  fieldsOf(fragment).filter(([name]) => (before[name] ?? null) !== null && String(before[name]) !== String(after[name] ?? '')).map(fieldText);
+export function changed(fragment, before, after) {
+  const differs = ([name]) => (before[name] ?? null) !== null && String(before[name]) !== String(after[name] ?? '');
+  return fieldsOf(fragment).filter(differs).map(fieldText);
+}

@@ -1,6 +1,6 @@
 /**
- * What of a link to a run the page shows otherwise than it stands there, each as name=value: what could not be read, and what the
- * run or the server does not have. Pure: strings in, strings out.
+ * What of a link to a run the page shows otherwise than it stands there, each as name=value: what could not be read, and
+ * what the run or the server does not have. Pure.
  */
 
 import { parseAddress, viewFields } from './address.js';
@@ -23,7 +23,8 @@ const finderOf = (fragment) => finderFields({ finder: readFinder(fragment), refe
 export function unreadFields(fragment) {
   const { view, special, truncate } = parseAddress(fragment);
   const links = { pairs: linksText(readLinks(fragment)), sides: readSides(fragment)?.replace('>', '-') };
-  return unlike(fragment, { ...viewFields(view), ...finderOf(fragment), ...links, special: special ? '1' : '0', truncate }, USUAL);
+  const options = { special: special ? '1' : '0', truncate };
+  return unlike(fragment, { ...viewFields(view), ...finderOf(fragment), ...links, ...options }, USUAL);
 }
 
 /** The fields that the run that is shown does not have so. A range that is all there is stands for no range. */
@@ -32,13 +33,14 @@ export function unfitFields(fragment, state, site) {
   const length = { rows: site.query_len, cols: site.key_len };
   const asked = { ...view };
   for (const axis of ['rows', 'cols']) if (view[axis]?.join() === `0,${length[axis]}`) asked[axis] = state.view[axis];
-  return changed(fragment, { ...viewFields(asked), ...finderOf(fragment) }, { ...viewFields(state.view), ...finderFields(state) });
+  const shown = { ...viewFields(state.view), ...finderFields(state) };
+  return changed(fragment, { ...viewFields(asked), ...finderOf(fragment) }, shown);
 }
 
 /** The fields of model and implementation that this server does not have; `list` are its models. */
 export function unknownFields(fragment, list) {
   const { model: id, implementation } = parseAddress(fragment);
   const model = list.find((one) => one.id === id);
-  const known = { model: model?.id, implementation: implementationsOf(model).includes(implementation) ? implementation : null };
-  return unlike(fragment, model ? known : { model: null });
+  if (!model) return unlike(fragment, { model: null });
+  return unlike(fragment, { implementation: implementationsOf(model).includes(implementation) ? implementation : null });
 }

@@ -1,7 +1,8 @@
 /**
- * Which characters a marked link is of, and which tokens of another run cover them. A link then has {run, origin, here, apart, lost}:
- * the run that its indices are of, what it was marked on, what it names in that run (both {query, key}), whether that is of another
- * text, and whether no token there covers its characters. Offsets count code points. Pure.
+ * Which characters a marked link is of, and which tokens of another run cover them. A link then has
+ * {run, origin, here, apart, lost}: the run that its indices are of, what it was marked on, what it names in that run
+ * (both {query, key}), whether that is of another text, and whether no token there covers its characters. Offsets count
+ * code points. Pure.
  */
 
 const known = new WeakMap(); // tokens → their letters, by segment
@@ -44,7 +45,7 @@ function agree(one, other) {
 
 const isSame = (one, other) => one.length === other.length && agree(one.letters, other.letters);
 
-/** One end of a span: the characters of its token without the blanks round them; for a special token which one of all it is. */
+/** One end of a span: its token's characters without the blanks round them; of a special token which one of all it is. */
 function endOf(tokens, index) {
   const token = tokens[index];
   const { start, end, part, parts } = token;
@@ -64,7 +65,8 @@ function anchorOf(summary, side, span) {
   const tokens = summary.tokens[side];
   if (span[1] >= tokens.length) return null;
   const ends = span.map((index) => endOf(tokens, index));
-  const texts = Object.fromEntries(ends.filter(({ special }) => !special).map(({ segment }) => [segment, textOf(summary, side, segment)]));
+  const segments = ends.filter(({ special }) => !special).map(({ segment }) => segment);
+  const texts = Object.fromEntries(segments.map((segment) => [segment, textOf(summary, side, segment)]));
   return { side, span, ends, texts, names: span.map((index) => tokens[index]) };
 }
 
@@ -78,13 +80,14 @@ function anchorsOf(summary, sides, { query, key }) {
 const isOf = (summary, { side, texts }) =>
   Object.entries(texts).every(([segment, text]) => isSame(text, textOf(summary, side, Number(segment))));
 
-const sameToken = (token, end) => Boolean(token) && token.special === end.special && (end.special
-  || (segmentOf(token) === end.segment && ['start', 'end', 'part', 'parts'].every((name) => token[name] === end[name])));
+const sameToken = (token, end) => Boolean(token) && !token.special && !end.special
+  && segmentOf(token) === end.segment && ['start', 'end', 'part', 'parts'].every((name) => token[name] === end[name]);
 
 /** The tokens that stand for one end of a span: [first, last], -1 where there are none. */
 function tokensFor(tokens, end) {
   if (!end.special) {
-    const covers = (token) => !token.special && segmentOf(token) === end.segment && token.start < end.to && token.end > end.from;
+    const covers = (token) =>
+      !token.special && segmentOf(token) === end.segment && token.start < end.to && token.end > end.from;
     return [tokens.findIndex(covers), tokens.findLastIndex(covers)];
   }
   const all = tokens.filter(({ special }) => special);
@@ -97,7 +100,7 @@ function tokensFor(tokens, end) {
 /** The tokens of this run that cover what the anchor names; null where there are none. */
 function spanOf(summary, { side, span, ends }) {
   const tokens = summary.tokens[side];
-  if (ends.every((end, at) => !end.special && sameToken(tokens[span[at]], end))) return span; // pieces of a character too
+  if (ends.every((end, at) => sameToken(tokens[span[at]], end))) return span; // pieces of a character too
   const first = tokensFor(tokens, ends[0])[0];
   const last = tokensFor(tokens, ends[1])[1];
   return first < 0 || last < first ? null : [first, last];
@@ -112,7 +115,7 @@ function moved(summary, origin, here, span) {
 
 const NOWHERE = { query: null, key: null };
 
-/** The link in this run: with its own tokens there. One that knows no characters yet takes those that its indices name here. */
+/** The link in this run, on its own tokens there. One that knows no characters yet takes those of its indices here. */
 export function settled(summary, sides, link) {
   if (link.run === summary.id) return link;
   const { origin = NOWHERE, here = NOWHERE } = link;

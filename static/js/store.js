@@ -6,8 +6,8 @@
 import { FINDER } from './finder.js';
 
 /**
- * No run. `text`, `pair` and `target` are what it was asked for; `text` is null while that is not known. `carried` is the text that
- * the link has with it which the run was opened by.
+ * No run. `text`, `pair` and `target` are what it was asked for; `text` is null while that is not known. `carried` is the
+ * text in the link that the run was opened by.
  */
 export const NO_RUN = Object.freeze({
   phase: 'empty', id: null, summary: null, progress: null, error: null, text: null, pair: '', target: '',

@@ -3,7 +3,8 @@
 import { changed, readIndex, readSpan, spanText, unlike } from '../address-fields.js';
 import { SIDES } from './state.js';
 
-const placeOf = (view, side) => ({ [`site_${side}`]: view[side]?.site, [`layer_${side}`]: view[side]?.layer, [`head_${side}`]: view[side]?.head });
+const placeOf = (view, side, place = view[side]) =>
+  ({ [`site_${side}`]: place?.site, [`layer_${side}`]: place?.layer, [`head_${side}`]: place?.head });
 const rangeOf = ({ rows, cols }) => ({ rows: spanText(rows), cols: spanText(cols) });
 
 const fieldsOf = (view) =>
@@ -12,7 +13,8 @@ const fieldsOf = (view) =>
 /** `#a=…&b=…&layer_a=…`; what is not known is left out. `ids` are {a, b}; `view` as in the page's state. */
 export function formatCompare(ids, view) {
   const runs = Object.fromEntries(SIDES.map((side) => [side, ids[side]]));
-  const given = Object.entries({ ...runs, ...fieldsOf(view) }).filter(([, value]) => value !== null && value !== undefined);
+  const isGiven = ([, value]) => value !== null && value !== undefined;
+  const given = Object.entries({ ...runs, ...fieldsOf(view) }).filter(isGiven);
   return given.length ? `#${new URLSearchParams(given)}` : '';
 }
 

@@ -1,4 +1,4 @@
-/** Says which values of a link the comparison does not show as they stand in it, once both runs are there. Answers `link-read`. */
+/** Says which values of a link are not shown as they stand, once the runs are there. Answers `link-read`. */
 
 import { misfitNotice } from '../controllers/misfit-notice.js';
 import { unfitCompare, unreadCompare } from './address.js';

@@ -51,7 +51,8 @@ export function controlAddress(store) {
     const { state } = store;
     const same = run !== null && run === state.run.id && view.site === state.view.site
       && linksText(list) === linkFields(state).pairs && sides === readSides(`sides=${linkFields(state).sides}`);
-    const links = same ? {} : { list, sides, last: linksText(list) === linksText(state.pairs.list) ? state.pairs.last : null };
+    const last = linksText(list) === linksText(state.pairs.list) ? state.pairs.last : null;
+    const links = same ? {} : { list, sides, last };
     return () => {
       const { pairs, reference } = store.state; // links that are shown know more than their indices, and stay
       return { pairs: { ...pairs, ...links }, ...(run !== null ? { finder, reference: { ...reference, on } } : {}) };

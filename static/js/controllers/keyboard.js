@@ -64,10 +64,11 @@ function onHeads(event, store) {
   return true;
 }
 
-/** Listens on the whole page; fields and widgets with keys of their own are left alone, and an open explanation has its Escape. */
+/** Listens on the whole page; fields and widgets with keys of their own are left alone, an open popover has its Escape. */
 export function controlKeyboard(store, { focusText }) {
   document.addEventListener('keydown', (event) => {
-    if (event.key === 'Escape' && document.querySelector(':popover-open')) event.stopPropagation(); // the browser closes it
+    const open = event.key === 'Escape' && document.querySelector(':popover-open');
+    if (open) event.stopPropagation(); // the browser closes it
   }, { capture: true });
   document.addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -1,7 +1,7 @@
 /**
  * Marks links and asks which heads make them. Answers `mark` (begin or stop), `mark-token`, `mark-cell`, `mark-extend`,
- * `unmark`, `unmark-all`, `pin-cell`. Links stay when the run changes, on the same characters where the text is the same. The newest
- * wish wins. Marking opens the best head, and so does a run that is made here, unless another head was chosen since.
+ * `unmark`, `unmark-all`, `pin-cell`. Links stay when the run changes, on the same characters where the text is the same.
+ * The newest wish wins. Marking opens the best head, and so does a run made here, unless another was chosen since.
  */
 
 import * as api from '../api.js';

@@ -1,4 +1,4 @@
-/** One notice of the values of a link that were left out or changed; what is found later joins it. It knows no fields. */
+/** One notice of a link's values that were left out or changed; what is found later joins it. It knows no fields. */
 
 import { t } from '../i18n.js';
 

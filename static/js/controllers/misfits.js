@@ -1,4 +1,4 @@
-/** Says which values of a link are not shown as they stand in it, once its run, the models and its units are known. Answers `link-read`. */
+/** Says which values of a link are not shown as they stand, once run, models and units are known. Answers `link-read`. */
 
 import { unfitFields, unknownFields, unreadFields } from '../address-misfits.js';
 import { finished, siteOf } from '../select.js';

@@ -1,4 +1,7 @@
-/** The short notices: what was done, a link to copy by hand where the browser refused, what a link could not show. Listens to notice. */
+/**
+ * The short notices: what was done, a link to copy by hand where the browser refused, what a link could not show.
+ * Listens to notice.
+ */
 
 import { el, fill } from '../dom.js';
 import { t } from '../i18n.js';
@@ -10,7 +13,9 @@ const SHOWN_WITH_LINK = 15000; // it takes a while to copy one
 /** Mounts the line under the bar. */
 export function mountNotice(node, store) {
   let timer = 0;
-  node.addEventListener('click', ({ target }) => target.tagName !== 'INPUT' && store.set({ notice: null })); // it may lie over a control
+  node.addEventListener('click', ({ target }) => {
+    if (target.tagName !== 'INPUT') store.set({ notice: null }); // it may lie over a control
+  });
   store.subscribe(['notice'], ({ notice }) => {
     node.hidden = !notice;
     if (!notice) return;
