@@ -24,7 +24,7 @@ from models.protocol import CaptureReader, SiteDescription, Span
 
 ROWS = 128
 FEWEST_ROWS = 16
-WEIGHTS_READ = 400_000_000  # of all heads: 1,200 heads at 2,048 tokens keep their 128 rows; some seconds
+WEIGHTS_READ = 400_000_000  # of all heads: 1,200 heads at 2,048 tokens keep their 128 rows; some 5 s
 ROWS_AT_ONCE = 16
 HEADS_AT_ONCE = 256
 VALUES_IN_MEMORY = 20_000_000  # √weights of one part, 80 MB
