@@ -13,8 +13,6 @@ from tests.browser.comparing import Compared
 from tests.browser.conftest import WIDE, OpenScreen
 from tests.browser.screen import until
 
-pytestmark = pytest.mark.deep
-
 FIRST = "When Mary and John went to the store, John gave a drink to"
 SECOND = "Once, when Tom and Mary went to the park, Mary gave a ball to"
 PHONE = {"width": 390, "height": 844}
