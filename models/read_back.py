@@ -4,7 +4,7 @@
 
 Float32 products of another size than the pass's are some last digits away from its, which beside a score of 34 is 1e-5
 of the weight. So the row maximum and the scores of weights that are not small are computed anew in float64: few in a
-row, since all sum to 1. What is left is what the pass itself rounded.
+row, since all sum to 1. What is left is nearly all what the pass itself rounded.
 
 Knows one module, not where it is stored. Tensors are sliced before any arithmetic, so that of a stored one only that is
 read which a window needs.
@@ -21,7 +21,7 @@ from models.attention import SoftmaxParts, attention_scores, mask_scores, row_su
 from models.masks import BiasLayout, MaskLayout, index_of, positions
 from models.protocol import Rows, Span
 
-SMALL = 1 / 32  # a weight up to here is off by less than 4e-7 when its score's last digits are
+SMALL = 1 / 32  # 1e-5 of a weight up to here is less than 4e-7
 
 EXACT_AT_ONCE = 50_000  # pairs of a query and a key in memory together, 100 MB in float64 at 128 numbers a head
 
