@@ -57,6 +57,7 @@ class TrainingConfig:
 
     steps          updates of the weights
     rate           highest learning rate, reached after warmup_steps; the cosine ends at rate · final_share
+    decay_steps    step at which the cosine ends; None: the last one. A training may end earlier, or go on at that rate
     clip_norm      longest gradient, over all parameters
     accumulation   batches for one update, which weighs every counted target alike
     mixed          bfloat16 where the device is a GPU that has it; elsewhere it changes nothing
@@ -74,12 +75,15 @@ class TrainingConfig:
     seed: int = 0
     mixed: bool = True
     save_every: int = 200
+    decay_steps: int | None = None
 
     def __post_init__(self) -> None:
         """Raises ConfigError."""
         for name, least in (("steps", 1), ("accumulation", 1), ("save_every", 1), ("warmup_steps", 0)):
             value = getattr(self, name)
             _check(name, type(value) is int and value >= least, f"at least {least} and an integer", value)
+        decay = self.decay_steps
+        _check("decay_steps", decay is None or (type(decay) is int and decay >= 1), "at least 1 and an integer", decay)
         _check("seed", type(self.seed) is int, "an integer", self.seed)
         # each is asked for what it must be, not for what it must not: NaN is neither above nor below anything
         _check("rate", 0 < self.rate < math.inf, "above 0 and finite", self.rate)
@@ -168,12 +172,13 @@ def train(
 def learning_rate(step: int, config: TrainingConfig) -> float:
     """Rise in a line to the highest rate, then fall along half a cosine.
 
-    Values:  rate / warmup_steps at step 0, rate at the end of the warm-up, rate · final_share at the last step
+    Values:  rate / warmup_steps at step 0, rate at the end of the warm-up, rate · final_share from the end of the decay
     Source:  Vaswani et al. 2017, §5.3; Loshchilov and Hutter 2017, eq. 5
     """
     if step < config.warmup_steps:
         return config.rate * (step + 1) / config.warmup_steps
-    way = (step - config.warmup_steps) / max(1, config.steps - 1 - config.warmup_steps)  # 0 … 1
+    last = (config.decay_steps or config.steps) - 1
+    way = min(1.0, (step - config.warmup_steps) / max(1, last - config.warmup_steps))  # 0 … 1
     share = config.final_share + (1 - config.final_share) * 0.5 * (1 + math.cos(math.pi * way))
     return config.rate * share
 

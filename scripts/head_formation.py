@@ -1,10 +1,10 @@
 """When the heads of everyhead-mini formed, from the snapshots of its training.
 
-    python -m models.train everyhead-mini --snapshots 25 --until 1200
+    python -m models.train everyhead-mini --snapshots 25 --until 1500
     python -m scripts.head_formation [FOLDER]
 
 The checkpoints stay in the training's folder; what is written, docs/head-formation.json, are the scores alone: of the
-best head of each kind, at every snapshot, on random tokens that come twice, out of those that the first stage draws.
+best head of each kind, at every snapshot, on random tokens that come twice, out of those that the first stages draw.
 """
 
 from __future__ import annotations
@@ -27,15 +27,14 @@ WRITTEN = Path(__file__).resolve().parents[1] / "docs" / "head-formation.json"
 
 
 def formation(snapshots: list[Path]) -> list[dict[str, Any]]:
-    """Score each snapshot of the first stage, in the order of the steps."""
+    """Score each snapshot of the first stages, in the order of the steps."""
     model = Transformer(MODEL).eval()
     found = []
     for path in snapshots:
         copy_parameters(model, load_file(path))
         scores = head_scores(model, STAGES[0].context // 2, among=STAGES[0].random_tokens)
-        best = {
-            kind: {key: scores[kind][key] for key in ("best", "layer", "head")} for kind in ("previous", "induction")
-        }
+        kinds = ("previous", "induction", "duplicate")
+        best = {kind: {key: scores[kind][key] for key in ("best", "layer", "head")} for kind in kinds}
         found.append({"step": _step(path), **best})
     return found
 
@@ -58,7 +57,7 @@ def _step(path: Path) -> int:
 
 
 def _last() -> int:
-    return STAGES[1].from_step  # after the first stage
+    return next(stage.from_step for stage in STAGES if stage.text)  # after the stages of random tokens alone
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any
 from models.recipes.dates_data import FORMS, LANGUAGES
 
 FORMATION_STEPS = 100  # between two rows of the table of how heads formed
+HEADS = {"previous": "previous token", "induction": "induction", "duplicate": "duplicate token"}
 
 
 def dates_training(card: Mapping[str, Any]) -> str:
@@ -84,9 +85,9 @@ def mini_losses(card: Mapping[str, Any]) -> str:
 def mini_heads(card: Mapping[str, Any]) -> str:
     """The best head of each kind on random tokens that come twice."""
     figures = card["figures"]
-    lines = ["| random tokens | previous token | induction |", "|---|---|---|"]
+    lines = [f"| random tokens | {' | '.join(HEADS.values())} |", "|---|---|---|---|"]
     for found in figures["heads_on_repeated_random_tokens"].values():
-        cells = [_scored(found[kind]) for kind in ("previous", "induction")]
+        cells = [_scored(found[kind]) for kind in HEADS]
         lines.append(f"| {found['span']} twice | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -102,11 +103,11 @@ def mini_distances(card: Mapping[str, Any]) -> str:
 def mini_formation(points: Sequence[Mapping[str, Any]]) -> str:
     """The best head of each kind after every hundredth step."""
     lines = [
-        f"| {point['step']:,} | {_scored(point['previous'])} | {_scored(point['induction'])} |"
+        f"| {point['step']:,} | {' | '.join(_scored(point[kind]) for kind in HEADS)} |"
         for point in points
         if point["step"] % FORMATION_STEPS == 0
     ]
-    return "\n".join(["| step | previous token | induction |", "|---:|---|---|", *lines])
+    return "\n".join([f"| step | {' | '.join(HEADS.values())} |", "|---:|---|---|---|", *lines])
 
 
 def _facts(rows: Mapping[str, str]) -> str:

@@ -77,7 +77,8 @@ def head_scores(model: Transformer, span: int, among: int | None = None) -> dict
     among   they are drawn from the first so many entries of the vocabulary; None: from all
 
     Values:  previous: mean weight on the token before, over all rows but the first; induction: mean weight on the
-             token after the earlier copy, over the rows of the second copy; per layer and head, and the best head
+             token after the earlier copy, duplicate: on the earlier copy, over the rows of the second copy; per layer
+             and head, and the best head
     Source:  Olsson et al. 2022, "prefix matching"
     """
     random = torch.Generator().manual_seed(span)
@@ -85,7 +86,9 @@ def head_scores(model: Transformer, span: int, among: int | None = None) -> dict
     weights = torch.stack([_weights(model, row[None]).squeeze(1) for row in once.repeat(1, 2)]).mean(0)
     previous = weights.diagonal(-1, 2, 3).mean(-1)  # (n_layers, n_heads)
     induction = weights.diagonal(1 - span, 2, 3)[..., 1:].mean(-1)  # row span + i looks at i + 1
-    return {"previous": _best(previous), "induction": _best(induction), "span": span}
+    duplicate = weights.diagonal(-span, 2, 3).mean(-1)
+    found = {"previous": previous, "induction": induction, "duplicate": duplicate}
+    return {**{kind: _best(scores) for kind, scores in found.items()}, "span": span}
 
 
 def mean_distances(model: Transformer, text: NDArray[np.int32], context: int) -> list[float]:

@@ -82,23 +82,16 @@ def best(heads: list[dict[str, Any]], name: str) -> dict[str, Any]:
     return max(scores, key=lambda score: float(score["corrected"]))
 
 
-def test_repeated_random_tokens_show_the_heads_of_smollm2(smollm2: HuggingFaceModel) -> None:
-    ids = repeated_random_ids(smollm2.model.config.vocab_size, 60, 3)
-    heads = figures_of(smollm2.run(ids).capture)
-    for name in ("induction", "duplicate"):
-        found = best(heads, name)
-        assert found["corrected"] > 0.3, name
-        assert found["score"] > 5 * found["chance"], name
+@pytest.mark.parametrize("name", ["smollm2", "mini"])
+def test_repeated_random_tokens_show_the_heads_of(name: str, request: pytest.FixtureRequest) -> None:
+    model: HuggingFaceModel | OwnModel = request.getfixturevalue(name)
+    ids = repeated_random_ids(model.model.config.vocab_size, 60, 3)
+    heads = figures_of(model.run(ids).capture)
+    for kind in ("induction", "duplicate"):
+        found = best(heads, kind)
+        assert found["corrected"] > 0.3, kind
+        assert found["score"] > 5 * found["chance"], kind
     assert {"induction", "duplicate"} <= roles_of(heads)
-
-
-def test_repeated_random_tokens_show_the_heads_of_mini(mini: OwnModel) -> None:
-    ids = repeated_random_ids(mini.model.config.vocab_size, 60, 3)
-    heads = figures_of(mini.run(ids).capture)
-    found = best(heads, "induction")
-    assert found["score"] > 5 * found["chance"]
-    assert "induction" in roles_of(heads)
-    assert "duplicate" not in roles_of(heads), "it has no such heads, and none are made up"
 
 
 def test_a_text_without_repeats_tells_nothing_of_them(smollm2: HuggingFaceModel, mini: OwnModel) -> None:

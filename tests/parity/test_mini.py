@@ -21,6 +21,7 @@ SITE = "decoder.self"
 SPANS = (64, 256)  # tokens that come twice; twice 256 is the longest text that the model takes
 TEXTS = 8  # one text of 512 random tokens gives 0.79 to 0.84, as more or fewer of its tokens happen to come again
 LEAST = 0.8  # what the model is shipped for, as a mean over texts
+LEAST_DUPLICATE = 0.25  # of a row among 64 to 127 others; equal weights give 0.01
 BY_ACCIDENT = 0.2  # on tokens that do not come again the same cells must hold little
 
 
@@ -75,6 +76,17 @@ def test_an_induction_head_finds_the_earlier_copy(own: OwnModel, shipped: Shippe
 def test_a_head_looks_at_the_previous_token(own: OwnModel, shipped: Shipped, span: int) -> None:
     once = random_tokens(own, span, seed=3000 + span)
     assert float(captured(own, once + once, shipped.card, "previous", span).diagonal(-1).mean()) >= LEAST
+
+
+def test_a_head_looks_at_the_earlier_copy_itself(own: OwnModel, shipped: Shipped) -> None:
+    found, others = [], []
+    for seed in range(TEXTS):
+        once = random_tokens(own, 64, seed=4000 + seed)
+        found.append(float(captured(own, once + once, shipped.card, "duplicate", 64).diagonal(-64).mean()))
+        other = once + random_tokens(own, 64, seed=5000 + seed)
+        others.append(float(captured(own, other, shipped.card, "duplicate", 64).diagonal(-64).mean()))
+    assert sum(found) / TEXTS >= LEAST_DUPLICATE
+    assert sum(others) / TEXTS <= LEAST_DUPLICATE / 5
 
 
 def test_the_card_says_what_the_model_is_shipped_for(shipped: Shipped) -> None:

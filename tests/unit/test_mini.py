@@ -7,12 +7,13 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from models.recipes.mini import STAGES, TOKENS_PER_STEP, Stage, next_batch
+from models.recipes.mini import MARK, STAGES, TOKENS_PER_STEP, Stage, next_batch
 from models.training import NOT_COUNTED, Batch
 
 TEXT: NDArray[np.int32] = np.arange(5_000, dtype=np.int32) % 1_999  # a text in which a token foretells the next
-RANDOM = Stage(0, 64, 0.0, 97)
-MIXED = Stage(0, 64, 0.5, 2_048)
+RANDOM = Stage(0, context=64, random_tokens=97)
+MIXED = Stage(0, context=64, text=0.5, text_spans=True)
+MARKED = Stage(0, context=64, random_tokens=97, marked=1.0)
 
 
 def batch(stage: Stage, step: int = 0) -> Batch:
@@ -39,6 +40,44 @@ def test_only_what_an_earlier_copy_foretells_is_counted(step: int) -> None:
         assert end - first >= 2
 
 
+def test_a_copy_may_lie_further_away() -> None:
+    made = batch(Stage(0, context=64, random_tokens=97, apart=1.0))
+    apart = 0
+    for ids, targets in zip(made.ids, made.targets, strict=True):
+        ((first, end),) = runs_of_true(targets != NOT_COUNTED)
+        copy = torch.cat([ids[first : first + 1], targets[first:end]])
+        earlier = ids[:first].unfold(0, len(copy), 1)  # every span of that length before it
+        (places,) = (earlier == copy).all(dim=1).nonzero(as_tuple=True)
+        assert len(places) >= 1
+        apart += first - int(places[0]) > len(copy)
+    assert apart > len(made.ids) / 2
+
+
+def test_what_came_before_is_marked_and_nothing_else() -> None:
+    made, again = batch(MARKED), 0
+    joined = torch.cat([made.ids, made.targets[:, -1:].where(made.targets[:, -1:] != NOT_COUNTED, torch.tensor(0))], 1)
+    for row, targets in zip(joined.tolist(), made.targets.tolist(), strict=True):
+        tokens = row[:-1]
+        for place in range(len(tokens) - 1):
+            if tokens[place] == MARK:
+                assert tokens[place - 1] in tokens[: place - 1]
+                assert targets[place] == NOT_COUNTED, "what follows a mark cannot be foretold"
+            elif tokens[place] in tokens[:place]:
+                assert tokens[place + 1] == MARK == targets[place]
+                again += 1
+            else:
+                assert targets[place] == tokens[place + 1] != MARK
+    assert again > len(joined) * 64 / 8, "what came before comes again often enough to be learned from"
+
+
+def test_marked_texts_have_their_share() -> None:
+    made = batch(Stage(0, context=64, text=0.5, text_spans=True, marked=0.5))
+    half = len(made.ids) // 2
+    marked = [bool((row == MARK).sum() > 3) for row in made.ids[half:]]
+    assert not any(marked[0::2]), "spans of text"
+    assert 1 <= sum(marked[1::2]) < half // 2
+
+
 def test_random_tokens_stay_in_their_part_of_the_vocabulary() -> None:
     made = batch(RANDOM)
     assert made.among == 97
@@ -52,11 +91,19 @@ def test_half_of_a_mixed_batch_is_text_and_a_quarter_repeats_it() -> None:
     assert follows[:half].all()
     for row in range(half, len(made.ids)):
         counted = made.targets[row] != NOT_COUNTED
-        if row % 2:
+        if row % 2 == 0:
             assert counted.all()
             assert 1 <= int((~follows[row]).sum()) <= 2, "the copy begins, and ends"
         else:
             assert not follows[row][~counted].any()
+
+
+def test_without_spans_of_text_the_rest_is_random() -> None:
+    made = batch(Stage(0, context=64, text=0.25))
+    windows = len(made.ids) // 4
+    all_counted = (made.targets != NOT_COUNTED).all(dim=1)
+    assert all_counted[:windows].all()
+    assert not all_counted[windows:].any()
 
 
 def test_the_same_numbers_give_the_same_batch() -> None:

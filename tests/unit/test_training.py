@@ -48,6 +48,8 @@ def test_learning_rate_at_its_corners() -> None:
     assert rates[100] == pytest.approx(0.2)
     assert rates[:10] == sorted(rates[:10])
     assert rates[10:] == sorted(rates[10:], reverse=True)
+    assert [learning_rate(step, replace(config, steps=40, decay_steps=101)) for step in range(40)] == rates[:40]
+    assert learning_rate(150, replace(config, steps=200, decay_steps=101)) == rates[100]
     assert learning_rate(0, replace(config, warmup_steps=0)) == pytest.approx(2.0)
     assert learning_rate(0, TrainingConfig(steps=1, rate=2.0, warmup_steps=0)) == pytest.approx(2.0)
     assert learning_rate(4, TrainingConfig(steps=5, rate=2.0, warmup_steps=10)) == pytest.approx(1.0)
@@ -61,6 +63,7 @@ def test_learning_rate_at_its_corners() -> None:
         ({"accumulation": 0}, "accumulation must be at least 1 and an integer, got 0"),
         ({"save_every": True}, "save_every must be at least 1 and an integer, got True"),
         ({"warmup_steps": -1}, "warmup_steps must be at least 0 and an integer, got -1"),
+        ({"decay_steps": 0}, "decay_steps must be at least 1 and an integer, got 0"),
         ({"seed": 0.5}, "seed must be an integer, got 0.5"),
         ({"rate": 0.0}, "rate must be above 0 and finite, got 0.0"),
         ({"rate": math.nan}, "rate must be above 0 and finite, got nan"),
