@@ -54,10 +54,12 @@ def test_the_first_picture_is_of_a_model_that_ships(open_screen: OpenScreen, fre
 
 
 def finds_the_repetition(screen: Screen) -> None:
-    """In the verse a sentence comes twice: some head looks behind its first copy."""
+    """In the verse a sentence comes twice: some head looks behind its first copy.
+
+    Looked at is the end of "Let", which comes nowhere else: of what comes more often a head may read every copy.
+    """
     tokens = [token["text"] for token in screen.tokens()]
-    second = max(i for i, token in enumerate(tokens) if token.strip() == "there")
-    first = min(i for i, token in enumerate(tokens) if token.strip() == "there" and tokens[i - 1] == tokens[second - 1])
+    first, second = (i for i in range(1, len(tokens)) if tokens[i - 1] + tokens[i] == " Let")
     assert tokens[first + 1] == tokens[second + 1], "the same sentence comes again"
     weights = [screen.weight(second, first + 1, layer, head) for layer in range(4) for head in range(8)]
     assert max(weight for weight in weights if weight is not None) > COPY
