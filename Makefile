@@ -20,10 +20,10 @@ CHECKED := $(wildcard $(SOURCES))
 run: $(VENV)/.installed  ## Install what is missing and serve on http://127.0.0.1:8000 (make run HOST=… PORT=…)
 	@exec $(BIN)/python -m app
 
-# At once, since a browser takes as long to fetch as the packages.
+# The three parts run at once: fetching the browser takes as long as installing the packages.
 .PHONY: test
 test:  ## Lint, types and all tests but the longest of the browser's
-	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line lint types browser-tools
+	@$(MAKE) --no-print-directory --jobs=3 lint types browser-tools
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 .PHONY: test-quick

@@ -57,7 +57,8 @@ class TrainingConfig:
 
     steps          updates of the weights
     rate           highest learning rate, reached after warmup_steps; the cosine ends at rate · final_share
-    decay_steps    step at which the cosine ends; None: the last one. A training may end earlier, or go on at that rate
+    decay_steps    steps until the cosine has ended, more than warmup_steps; None: as many as steps. A training may end
+                   earlier, or go on at that rate
     clip_norm      longest gradient, over all parameters
     accumulation   batches for one update, which weighs every counted target alike
     mixed          bfloat16 where the device is a GPU that has it; elsewhere it changes nothing
@@ -83,7 +84,9 @@ class TrainingConfig:
             value = getattr(self, name)
             _check(name, type(value) is int and value >= least, f"at least {least} and an integer", value)
         decay = self.decay_steps
-        _check("decay_steps", decay is None or (type(decay) is int and decay >= 1), "at least 1 and an integer", decay)
+        least = self.warmup_steps + 1
+        holds = decay is None or (type(decay) is int and decay >= least)
+        _check("decay_steps", holds, f"at least {least} and an integer", decay)
         _check("seed", type(self.seed) is int, "an integer", self.seed)
         # each is asked for what it must be, not for what it must not: NaN is neither above nor below anything
         _check("rate", 0 < self.rate < math.inf, "above 0 and finite", self.rate)

@@ -8,8 +8,9 @@ sooner: equal weights over n tokens hint at the right one with a strength of 1/n
 
 From then on windows of text join in, windows in which a span comes twice, and random tokens out of the whole
 vocabulary, and the texts grow. In the longer ones half of the copies may lie anywhere behind their span: where they
-always follow at once no distance is above half a text, and heads find what is near that edge less well. Where nothing
-can be predicted, in the first copy of a random span and behind a mark, no loss is taken.
+always follow at once no distance is above half a text, and heads find what is near that edge less well. No loss is
+taken in the first copy of a random span, nor behind a mark; it is behind a token that is new in a marked text, where
+the model learns that no mark comes.
 
 Source:  Elhage et al. 2021; Olsson et al. 2022 (induction heads, and repeated random tokens to find them)
 """
@@ -40,7 +41,7 @@ VOCAB_SIZE = 2_048
 TOKENS_PER_STEP = 2_048
 SHORTEST_SPAN = 3
 MARK = 3  # "#": in a vocabulary of bytes and what is made of them the fourth entry, and in neither text
-AGAIN = 0.5  # share of the tokens in a marked text that came before
+AGAIN = 0.5  # chance that the next token of a marked text is one that came before, where there is one
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Stage:
 
     context        tokens of each text
     text           share of the texts that are windows of the corpus
-    text_spans     half of the rest are windows, too, in which a span comes twice
+    text_spans     half of the rest are windows, too, in which a span comes twice; of an odd number the smaller half
     random_tokens  random tokens are drawn from the first so many entries of the vocabulary, and chosen among them
     marked         share of the texts of random tokens in which what came before is marked; in the others a span repeats
     apart          share of the copies that may lie anywhere behind their span; the others follow it at once
@@ -84,7 +85,7 @@ MODEL = TransformerConfig(
     positions="rotary",
     initial_std=0.04,
 )
-# By the end of the decay the head that looks at the previous token would do so less and less, for the sake of text.
+# It stops before the decay ends: on the way there the previous-token head would weaken, for the sake of text.
 TRAINING = TrainingConfig(steps=4_400, decay_steps=5_000, rate=1e-3, warmup_steps=50, seed=1, save_every=100)
 
 
@@ -142,7 +143,7 @@ def _repeat_span(random: np.random.Generator, ids: NDArray[np.int32], apart: flo
 def _marked(random: np.random.Generator, context: int, among: int) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """Random tokens, MARK behind each that came before; what follows a mark does not count."""
     ids: list[int] = []
-    once: list[int] = []  # tokens that have come once
+    once: list[int] = []  # tokens drawn anew, and not yet taken again
     seen = set()
     while len(ids) <= context:
         again = once and random.random() < AGAIN

@@ -55,27 +55,27 @@ def test_a_copy_may_lie_further_away() -> None:
 
 def test_what_came_before_is_marked_and_nothing_else() -> None:
     made, again = batch(MARKED), 0
-    joined = torch.cat([made.ids, made.targets[:, -1:].where(made.targets[:, -1:] != NOT_COUNTED, torch.tensor(0))], 1)
-    for row, targets in zip(joined.tolist(), made.targets.tolist(), strict=True):
-        tokens = row[:-1]
-        for place in range(len(tokens) - 1):
+    for tokens, targets in zip(made.ids.tolist(), made.targets.tolist(), strict=True):
+        for place in range(len(tokens)):
             if tokens[place] == MARK:
                 assert tokens[place - 1] in tokens[: place - 1]
                 assert targets[place] == NOT_COUNTED, "what follows a mark cannot be foretold"
             elif tokens[place] in tokens[:place]:
-                assert tokens[place + 1] == MARK == targets[place]
+                assert targets[place] == MARK
                 again += 1
             else:
-                assert targets[place] == tokens[place + 1] != MARK
-    assert again > len(joined) * 64 / 8, "what came before comes again often enough to be learned from"
+                assert targets[place] not in (MARK, NOT_COUNTED)
+    assert again > made.ids.numel() / 8, "what came before comes again often enough to be learned from"
 
 
 def test_marked_texts_have_their_share() -> None:
-    made = batch(Stage(0, context=64, text=0.5, text_spans=True, marked=0.5))
-    half = len(made.ids) // 2
-    marked = [bool((row == MARK).sum() > 3) for row in made.ids[half:]]
-    assert not any(marked[0::2]), "spans of text"
-    assert 1 <= sum(marked[1::2]) < half // 2
+    stage, marked = Stage(0, context=64, text=0.5, text_spans=True, marked=0.5), []
+    for step in range(20):
+        ids = batch(stage, step).ids
+        made_up = [bool((row == MARK).sum() > 3) for row in ids[len(ids) // 2 :]]
+        assert not any(made_up[0::2]), "spans of text"
+        marked += made_up[1::2]
+    assert 0.35 < sum(marked) / len(marked) < 0.65  # 160 of them: nearly four standard deviations to either side
 
 
 def test_random_tokens_stay_in_their_part_of_the_vocabulary() -> None:

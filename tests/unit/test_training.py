@@ -63,7 +63,7 @@ def test_learning_rate_at_its_corners() -> None:
         ({"accumulation": 0}, "accumulation must be at least 1 and an integer, got 0"),
         ({"save_every": True}, "save_every must be at least 1 and an integer, got True"),
         ({"warmup_steps": -1}, "warmup_steps must be at least 0 and an integer, got -1"),
-        ({"decay_steps": 0}, "decay_steps must be at least 1 and an integer, got 0"),
+        ({"decay_steps": 8, "warmup_steps": 8}, "decay_steps must be at least 9 and an integer, got 8"),
         ({"seed": 0.5}, "seed must be an integer, got 0.5"),
         ({"rate": 0.0}, "rate must be above 0 and finite, got 0.0"),
         ({"rate": math.nan}, "rate must be above 0 and finite, got nan"),
