@@ -98,6 +98,7 @@ def test_two_texts_on_one_model(open_screen: OpenScreen, fake_server: str) -> No
     assert not any(word in screen.page.evaluate("JSON.stringify(localStorage)") for word in ("Mary", "gave"))
 
 
+@pytest.mark.deep
 def test_a_token_without_counterpart_says_so(open_screen: OpenScreen, fake_server: str) -> None:
     compared = own_page(open_screen, fake_server)
     a, b = (compared.make(text) for text in (FIRST, SECOND))
@@ -111,6 +112,7 @@ def test_a_token_without_counterpart_says_so(open_screen: OpenScreen, fake_serve
     expect(compared.page.locator("[data-ref=mark-row-b]")).to_be_hidden()
 
 
+@pytest.mark.deep
 def test_one_text_on_two_models(open_screen: OpenScreen, fake_server: str) -> None:
     compared = own_page(open_screen, fake_server)
     a = compared.screen.run(FIRST)
@@ -128,6 +130,7 @@ def test_one_text_on_two_models(open_screen: OpenScreen, fake_server: str) -> No
     check_tables(compared)
 
 
+@pytest.mark.deep
 def test_two_heads_of_one_run_from_the_list(open_screen: OpenScreen, fake_server: str) -> None:
     compared = own_page(open_screen, fake_server)
     run = compared.screen.run(FIRST)
@@ -179,6 +182,7 @@ def test_a_change_leads_to_its_place(open_screen: OpenScreen, fake_server: str) 
     until(lambda: compared.read() == {})
 
 
+@pytest.mark.deep
 def test_zoom_is_one_for_all_maps_and_in_the_address(open_screen: OpenScreen, fake_server: str) -> None:
     compared = own_page(open_screen, fake_server)
     a, b = (compared.make(text) for text in (FIRST, SECOND))
@@ -213,6 +217,7 @@ def test_zoom_is_one_for_all_maps_and_in_the_address(open_screen: OpenScreen, fa
     assert "rows" not in compared.fields
 
 
+@pytest.mark.deep
 def test_long_texts_are_pooled_and_their_numbers_exact(open_screen: OpenScreen, fake_server: str) -> None:
     compared = own_page(open_screen, fake_server)
     run, shorter = (compared.make(" ".join(f"w{i % 57}" for i in range(n))) for n in (400, 200))
@@ -244,6 +249,7 @@ def test_long_texts_are_pooled_and_their_numbers_exact(open_screen: OpenScreen, 
     expect(pooling).to_contain_text("A: 1 cell = 2 × 2 weights, maximum · B: 1 cell = 1 weight")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_without_runs_it_says_what_to_do(open_screen: OpenScreen, fake_server: str, lang: str) -> None:
     compared = own_page(open_screen, fake_server)
@@ -255,6 +261,7 @@ def test_without_runs_it_says_what_to_do(open_screen: OpenScreen, fake_server: s
     expect(compared.screen.part("compare-head")).to_have_text(TEXT[lang]["open"])
 
 
+@pytest.mark.deep
 def test_a_run_that_is_gone_leaves_the_list(open_screen: OpenScreen, fake_server: str) -> None:
     compared = own_page(open_screen, fake_server)
     a, b = (compared.screen.run(f"{text} again") for text in (FIRST, SECOND))
@@ -270,6 +277,7 @@ def test_a_run_that_is_gone_leaves_the_list(open_screen: OpenScreen, fake_server
     compared.wait()
 
 
+@pytest.mark.deep
 def test_cross_attention_beside_self_attention_is_refused_in_words(open_screen: OpenScreen, fake_server: str) -> None:
     compared = own_page(open_screen, fake_server)
     compared.screen.choose_model("fake-seq2seq")
@@ -294,6 +302,7 @@ def bring_to(page: Page, width: int, height: int) -> None:
     until(lambda: 60 < page.evaluate(PLOT_WIDTH) < width)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("lang", "scheme"), [("en", "light"), ("zh", "dark")])
 def test_it_can_be_read_by_everyone(open_screen: OpenScreen, fake_server: str, lang: str, scheme: str) -> None:
     """On a wide screen and on a phone's width, to which the same page is brought: opening it is what takes long."""

@@ -241,6 +241,7 @@ def test_a_text_without_repeats_gives_no_induction(screen: Screen) -> None:
     expect(screen.part("alike-map")).to_be_hidden()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_in_any_view(open_screen: OpenScreen, fake_server: str, scheme: str) -> None:
     screen = open_screen(fake_server, color_scheme=scheme)
