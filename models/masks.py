@@ -200,7 +200,7 @@ class BiasLayout:
     def at(self, head: Tensor, query_pos: Tensor, key_pos: Tensor) -> Tensor:
         """Read single entries.
 
-        Shapes:  (n) each, int64 -> (n)
+        Shapes:  int64, broadcastable to one another -> their shape together
         """
         if self.dense is not None:
             return self.dense[head if len(self.dense) > 1 else 0, query_pos, key_pos]

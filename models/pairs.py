@@ -5,8 +5,8 @@
                attention
     corrected  (mean weight − mean chance) / (1 − mean chance), means over the pairs
 
-Read through the capture, a layer at a time: only the rows and columns that the pairs name are computed. This module
-knows nothing of tokens, of how a pair is written, or of what is done with the ranking.
+Read through the capture: only the rows and columns that the pairs name are computed, layers together as far as they fit
+in memory. This module knows nothing of tokens, of how a pair is written, or of what is done with the ranking.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from models.protocol import CaptureReader, SiteDescription, Span
 AT_ONCE = 4096  # weights of a head that are computed together although not all of them are asked for
 MOST_WEIGHTS = 256_000_000  # over all heads, a few seconds of computing
 WEIGHTS_IN_MEMORY = 8_000_000  # 32 MB in float32
+DIGITS = 9  # of all figures: as many as tell float32 numbers apart, which the weights are
+POWERS_OF_TEN = torch.tensor([10.0**n for n in range(23)], dtype=torch.float64)  # all that float64 holds exactly
 
 
 class Pair(NamedTuple):
@@ -88,12 +90,24 @@ def pair_figures(found: PairWeights) -> list[dict[str, Any]]:
     chance = found.chances.nan_to_num(0.0).mean(-1).masked_fill(hidden, torch.nan)
     room = 1 - chance
     corrected = (means - chance[:, None]) / room.masked_fill(room < 1e-9, torch.nan)[:, None]  # 0 but for rounding
-    by_layer = zip(found.weights.tolist(), means.tolist(), corrected.tolist(), strict=True)
+    of_layers = (to_digits(values).tolist() for values in (found.chances, chance))
+    of_heads = (to_digits(values).tolist() for values in (found.weights, means, corrected))
     return [
-        {"weights": weights, "chances": chances, "mean": mean, "chance": chance_mean, "corrected": over_chance}
-        for layer, chances, chance_mean in zip(by_layer, found.chances.tolist(), chance.tolist(), strict=True)
-        for weights, mean, over_chance in zip(*layer, strict=True)
+        {"weights": weights, "chances": chances, "mean": mean, "chance": mean_chance, "corrected": over_chance}
+        for chances, mean_chance, *heads in zip(*of_layers, *of_heads, strict=True)
+        for weights, mean, over_chance in zip(*heads, strict=True)
     ]
+
+
+def to_digits(values: Tensor) -> Tensor:
+    """Round to DIGITS digits, at most 22 of them behind the point.
+
+    Shapes:  any, float64 -> same
+    Values:  NaN stays
+    """
+    exponents = values.abs().log10().floor()
+    scale = POWERS_OF_TEN[(DIGITS - 1 - exponents).nan_to_num(0.0).clamp(0, len(POWERS_OF_TEN) - 1).long()]
+    return (values * scale).round() / scale
 
 
 # ------------------------------------------------------------------------------------------------------------ one group
@@ -144,9 +158,11 @@ def _add_group(capture: CaptureReader, described: SiteDescription, group: _Group
     for first in range(0, len(all_rows), step):
         rows = all_rows[first : first + step]
         queries = _inside(rows, [pair.query for _, pair in group.pairs]).T  # (rows, pairs)
-        for layer in range(described.n_layers):
-            exact = capture.weights(described.site, layer, heads, rows, cols).double()
-            weights[layer, :, numbers] += ((exact @ keys) * queries).sum(1)
+        at_once = max(1, WEIGHTS_IN_MEMORY // (described.n_heads * len(cols) * len(rows)))
+        for layer in range(0, described.n_layers, at_once):
+            layers = (layer, min(layer + at_once, described.n_layers))
+            exact = capture.weights_of_layers(described.site, layers, heads, rows, cols).double()
+            weights[slice(*layers), :, numbers] += ((exact @ keys) * queries).sum(-2)
 
 
 def _inside(indices: list[int], spans: Sequence[Span]) -> Tensor:

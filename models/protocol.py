@@ -111,6 +111,13 @@ class CaptureReader(Protocol):
         Raises:  RangeError
         """
 
+    def weights_of_layers(self, site: str, layers: Span, heads: Span, rows: Rows, cols: Rows) -> Tensor:
+        """The same rectangle of neighbouring layers; few weights of many layers come fastest so.
+
+        Shapes:  -> (layers, heads, rows, cols), as `weights` gives them
+        Raises:  RangeError
+        """
+
     def mask(self, site: str, layer: int) -> MaskLayout:
         """Which keys each query of a module may attend to. Raises RangeError."""
 

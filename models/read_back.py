@@ -6,24 +6,29 @@ Float32 products of another size than the pass's are some last digits away from 
 of the weight. So the row maximum and the scores of weights that are not small are computed anew in float64: few in a
 row, since all sum to 1. What is left is nearly all what the pass itself rounded.
 
-Knows one module, not where it is stored. Tensors are sliced before any arithmetic, so that of a stored one only that is
+A few weights of each layer take longer to ask for than to compute, so modules that differ in nothing but their numbers
+are computed beside each other.
+
+Knows modules, not where they are stored. Tensors are sliced before any arithmetic, so that of a stored one only that is
 read which a window needs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from models.attention import SoftmaxParts, attention_scores, mask_scores, row_sum_about, softmax_parts
-from models.masks import BiasLayout, MaskLayout, index_of, positions
+from models.masks import BiasLayout, MaskLayout, positions
 from models.protocol import Rows, Span
 
 SMALL = 1 / 32  # 1e-5 of a weight up to here is less than 4e-7
 
 EXACT_AT_ONCE = 50_000  # pairs of a query and a key in memory together, 100 MB in float64 at 128 numbers a head
+TOGETHER = 1_000_000  # numbers of modules that are computed beside each other, 4 MB in float32
 
 
 @dataclass(frozen=True)
@@ -45,26 +50,53 @@ class KeptModule:
     bias: BiasLayout | None
     sink_logits: Tensor | None
 
+    @property
+    def kind(self) -> Hashable:
+        """The same for modules that differ in nothing but their numbers."""
+        shapes = self.query.shape, self.key.shape, self.sink_logits is None
+        return *shapes, self.scaling, self.softcap, id(self.mask), id(self.bias)
 
-def read_weights(kept: KeptModule, heads: Span, rows: Rows, cols: Rows) -> Tensor:
-    """Give back the weights of neighbouring heads; rows and columns are each a span or a list.
 
-    Shapes:  -> (heads, rows, cols), in the dtype of the query
+def read_weights(modules: Sequence[KeptModule], heads: Span, rows: Rows, cols: Rows) -> Tensor:
+    """Give back the weights of neighbouring heads of some modules; rows and columns are each a span or a list.
+
+    Shapes:  -> (modules, heads, rows, cols), in the dtype of the query
     Values:  0 where the mask hides the key
     """
-    here = (slice(*heads), index_of(rows))
-    head_pos, query_pos = torch.arange(*heads), positions(rows, kept.query.device)
-    row_max = _exact_row_max(kept, head_pos, query_pos, kept.top_key[here])
-    row_sum = row_sum_about(row_max, kept.row_max[here], kept.row_sum[here])  # of the whole row, not of some columns
+    by_kind: dict[Hashable, list[int]] = {}
+    for place, module in enumerate(modules):
+        by_kind.setdefault(module.kind, []).append(place)
+    places: list[int] = []
+    parts: list[Tensor] = []
+    for alike in by_kind.values():
+        for some in torch.tensor(alike).split(_how_many_together(modules[alike[0]], heads, rows, cols)):
+            places += some.tolist()
+            parts.append(_read_together([modules[place] for place in some], heads, rows, cols))
+    return parts[0] if len(parts) == 1 else torch.cat(parts)[torch.tensor(places).argsort()]
 
-    scores = mask_scores(_scores(kept, heads, rows, cols), kept.mask.visible(rows, cols))
+
+def _how_many_together(module: KeptModule, heads: Span, rows: Rows, cols: Rows) -> int:
+    n_rows, n_cols = (span[1] - span[0] if isinstance(span, tuple) else len(span) for span in (rows, cols))
+    numbers = (heads[1] - heads[0]) * (n_rows * n_cols + (n_rows + n_cols) * module.query.shape[-1])
+    return max(1, TOGETHER // numbers)
+
+
+def _read_together(modules: Sequence[KeptModule], heads: Span, rows: Rows, cols: Rows) -> Tensor:
+    # modules of one kind -> (modules, heads, rows, cols)
+    cut = _Cut(modules, heads, rows, cols)
+    row_max = cut.exact_row_max()
+    row_sum = row_sum_about(row_max, cut.row_max, cut.row_sum)  # of the whole row, not of some columns
+
+    scores = mask_scores(cut.scores(), modules[0].mask.visible(rows, cols))
     dtype = scores.dtype
     weights = _weights(scores, row_max.to(dtype), row_sum.to(dtype))
-    places, key_pos = (weights > SMALL).nonzero(), positions(cols, scores.device)
+    places = (weights > SMALL).nonzero()
     for start in range(0, len(places), EXACT_AT_ONCE):
-        head, row, col = places[start : start + EXACT_AT_ONCE].unbind(-1)
-        exact = _exact_scores(kept, head_pos[head], query_pos[row], key_pos[col])
-        weights[head, row, col] = _weights(exact[:, None], row_max[head, row], row_sum[head, row])[:, 0].to(dtype)
+        module, head, row, col = at = places[start : start + EXACT_AT_ONCE].unbind(-1)
+        of_row = module, head, row
+        key = cut.key[module, cut.kv_head[head], col]
+        exact = cut.exact_scores(cut.query[of_row], key, cut.head_pos[head], cut.query_pos[row], cut.key_pos[col])
+        weights[at] = _weights(exact[:, None], row_max[of_row], row_sum[of_row])[:, 0].to(dtype)
     return weights
 
 
@@ -73,36 +105,71 @@ def _weights(scores: Tensor, row_max: Tensor, row_sum: Tensor) -> Tensor:
     return SoftmaxParts(exponentials, row_max, row_sum).weights()
 
 
-def _scores(kept: KeptModule, heads: Span, rows: Rows, cols: Rows) -> Tensor:
-    # -> (heads, rows, cols)
-    kv_heads = torch.arange(*heads) // _group(kept)
-    first = int(kv_heads[0])
-    key = kept.key[first : int(kv_heads[-1]) + 1, index_of(cols)]
-    if heads[0] % _group(kept) or heads[1] % _group(kept):  # part of a group: its key once for each query head
-        key = key[kv_heads - first]
-    bias = None if kept.bias is None else kept.bias.block(rows, cols)
-    if bias is not None and len(bias) > 1:
-        bias = bias[slice(*heads)]
-    query = kept.query[slice(*heads), index_of(rows)]
-    return attention_scores(query, key, kept.scaling, softcap=kept.softcap, position_bias=bias)
+def _beside(of_modules: list[Tensor]) -> Tensor:
+    # (modules, …): a module alone is not copied
+    return of_modules[0][None] if len(of_modules) == 1 else torch.stack(of_modules)
 
 
-def _exact_row_max(kept: KeptModule, head_pos: Tensor, query_pos: Tensor, top_key: Tensor) -> Tensor:
-    # -> (heads, rows), float64: the score of each row's top key, or the sink where that is more; 0 without keys
-    head, row = (places.flatten() for places in torch.meshgrid(head_pos, query_pos, indexing="ij"))
-    row_max = _exact_scores(kept, head, row, top_key.flatten().clamp(min=0)).view(top_key.shape)
-    if kept.sink_logits is not None:
-        row_max = torch.maximum(row_max, kept.sink_logits[head_pos, None])
-    return row_max.masked_fill(top_key < 0, 0.0)
+class _Cut:
+    """What a window needs of modules of one kind, beside each other, and how its scores come of it.
 
+    Shapes:  query (modules, heads, rows, d_head), key (modules, kv_heads, cols, d_head); row_max, row_sum, top_key
+             (modules, heads, rows); kv_head (heads): which of the cut's key heads each head reads; head_pos, query_pos,
+             key_pos: heads, rows and columns as the modules count them
+    """
 
-def _exact_scores(kept: KeptModule, head: Tensor, query_pos: Tensor, key_pos: Tensor) -> Tensor:
-    # (n) each -> (n), float64: each query beside its one key, a head of its own to `attention_scores`
-    query = kept.query[head, query_pos][:, None].double()
-    key = kept.key[head // _group(kept), key_pos][:, None].double()
-    bias = None if kept.bias is None else kept.bias.at(head, query_pos, key_pos)[:, None, None]
-    return attention_scores(query, key, kept.scaling, softcap=kept.softcap, position_bias=bias)[:, 0, 0]
+    def __init__(self, modules: Sequence[KeptModule], heads: Span, rows: Rows, cols: Rows) -> None:
+        self.modules, self.heads, self.rows, self.cols = modules, heads, rows, cols
+        self.how = modules[0]
+        self.group = len(self.how.query) // len(self.how.key)
+        first = heads[0] // self.group
+        self.head_pos, self.query_pos, self.key_pos = torch.arange(*heads), positions(rows), positions(cols)
+        self.kv_head = self.head_pos // self.group - first
+        # a list becomes a tensor once, not for each module
+        rows_at = slice(*rows) if isinstance(rows, tuple) else self.query_pos
+        cols_at = slice(*cols) if isinstance(cols, tuple) else self.key_pos
+        here, kv_heads = (slice(*heads), rows_at), slice(first, (heads[1] - 1) // self.group + 1)
+        self.query = _beside([module.query[here] for module in modules])
+        self.key = _beside([module.key[kv_heads, cols_at] for module in modules])
+        self.row_max = _beside([module.row_max[here] for module in modules])
+        self.row_sum = _beside([module.row_sum[here] for module in modules])
+        self.top_key = _beside([module.top_key[here] for module in modules])
 
+    def scores(self) -> Tensor:
+        """All scores of the window, in the dtype of the query.
 
-def _group(kept: KeptModule) -> int:
-    return len(kept.query) // len(kept.key)
+        Shapes:  -> (modules, heads, rows, cols)
+        """
+        how, key, bias = self.how, self.key, None
+        if any(head % self.group for head in self.heads):  # part of a group: its key once for each query head
+            key = key[:, self.kv_head]
+        if how.bias is not None:
+            bias = how.bias.block(self.rows, self.cols)
+            bias = bias[slice(*self.heads)] if len(bias) > 1 else bias
+        return attention_scores(self.query, key, how.scaling, softcap=how.softcap, position_bias=bias)
+
+    def exact_row_max(self) -> Tensor:
+        """The score of each row's top key, or the sink where that is more; 0 without keys.
+
+        Shapes:  -> (modules, heads, rows), float64
+        """
+        top_key, kv_head = self.top_key.clamp(min=0), self.head_pos[:, None] // self.group
+        key = _beside([module.key[kv_head, top] for module, top in zip(self.modules, top_key, strict=True)])
+        row_max = self.exact_scores(self.query, key, self.head_pos[:, None], self.query_pos, top_key)
+        sinks = [module.sink_logits[self.head_pos] for module in self.modules if module.sink_logits is not None]
+        if sinks:
+            row_max = torch.maximum(row_max, _beside(sinks)[..., None])
+        return row_max.masked_fill(self.top_key < 0, 0.0)
+
+    def exact_scores(self, query: Tensor, key: Tensor, head: Tensor, query_pos: Tensor, key_pos: Tensor) -> Tensor:
+        """Scores of queries, each beside its one key.
+
+        Shapes:  query and key (…, d_head); head, query_pos, key_pos broadcastable to (…): where they stand -> (…)
+        Values:  float64
+        """
+        how = self.how
+        bias = None if how.bias is None else how.bias.at(head, query_pos, key_pos).reshape(-1, 1, 1)
+        queries, keys = (vectors.reshape(-1, 1, vectors.shape[-1]).double() for vectors in (query, key))
+        # (n, 1, d_head): to `attention_scores` each is a head of its own
+        scores = attention_scores(queries, keys, how.scaling, softcap=how.softcap, position_bias=bias)
+        return scores.view(query.shape[:-1])

@@ -16,7 +16,7 @@ from models.capture import Capture
 from models.capture_builder import CaptureBuilder
 from models.errors import RangeError
 from models.masks import BiasLayout, MaskLayout
-from models.pairs import Pair, pair_figures, pair_weights
+from models.pairs import Pair, pair_figures, pair_weights, to_digits
 
 SITE, LAYERS, HEADS, N, KEYS = "decoder.self", 3, 6, 90, 40
 ROUNDING = 2e-6  # the same float32 weights out of another product, summed over up to 30 keys
@@ -166,6 +166,16 @@ def test_a_layer_that_cannot_see_a_pair_has_no_number_there() -> None:
     only = pair_figures(pair_weights(capture, SITE, [far]))
     assert only[0]["mean"] > 0
     assert all(str(only[2][name]) == "nan" for name in ("mean", "chance", "corrected"))
+
+
+def test_figures_have_as_many_digits_as_tell_float32_numbers_apart() -> None:
+    weights = torch.rand(20_000).pow(4) + 1e-13
+    told = to_digits(weights.double())
+    assert torch.equal(told.float(), weights)
+    assert max(len(f"{value:.17g}") for value in weights.tolist()) > 17
+    assert max(len(repr(value).partition("e")[0].replace(".", "").lstrip("0")) for value in told.tolist()) == 9
+    some = torch.tensor([0.0, torch.nan, -2 / 3, 1e-40], dtype=torch.float64)
+    assert [repr(value) for value in to_digits(some).tolist()] == ["0.0", "nan", "-0.666666667", "0.0"]
 
 
 def test_a_forced_weight_is_not_corrected() -> None:

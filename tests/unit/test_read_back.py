@@ -6,10 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.attention import attention_scores, attention_weights, causal_mask
+from models import read_back as module
+from models.attention import attention_scores, attention_weights, causal_mask, sliding_window_mask
 from models.blockwise import AttentionInputs, blockwise_attention
 from models.capture import Capture
 from models.capture_builder import CaptureBuilder
+from models.errors import RangeError
 from models.masks import BiasLayout, MaskLayout
 
 SITE, HEADS, D_HEAD = "decoder.self", 4, 32
@@ -43,8 +45,9 @@ def test_they_are_the_true_ones_to_half_a_digit_of_the_score(n: int, kind: str) 
     )
     capture, exact = captured(n, bias, torch.full((HEADS,), 30.0) if kind == "sinks" else None)
     for rows, cols in (((0, n), (0, n)), ((n - 1, n), (0, n)), ((5, 40), (3, 40))):
-        found = capture.weights(SITE, 0, (0, HEADS), rows, cols)
-        assert float((found - exact[:, slice(*rows), slice(*cols)]).abs().max()) <= HALF_A_DIGIT
+        for heads in ((0, HEADS), (1, 4)):  # heads share keys by twos
+            found = capture.weights(SITE, 0, heads, rows, cols)
+            assert float((found - exact[slice(*heads), slice(*rows), slice(*cols)]).abs().max()) <= HALF_A_DIGIT
 
 
 def test_the_same_entry_is_the_same_in_every_window() -> None:
@@ -54,3 +57,44 @@ def test_the_same_entry_is_the_same_in_every_window() -> None:
     for row in range(0, n, 10):
         alone = capture.weights(SITE, 0, (1, 2), (row, row + 1), (0, n))
         torch.testing.assert_close(alone[0, 0], whole[1, row], rtol=0, atol=4e-7)  # SMALL weights in float32
+
+
+# ---------------------------------------------------------------------------------------------------- layers together
+
+
+def mixed(n: int) -> Capture:
+    """Seven layers of five kinds, of which the first, third and last are of one."""
+    causal = MaskLayout.from_mask(causal_mask(n))
+    near = MaskLayout.from_mask(causal_mask(n) & sliding_window_mask(n, window=9))
+    distance = (torch.arange(n)[:, None] - torch.arange(n)).float().abs()
+    bias, sinks = BiasLayout.from_bias(-distance.expand(HEADS, -1, -1) / 8), torch.full((HEADS,), 20.0)
+    layers: list[tuple[MaskLayout, BiasLayout | None, Tensor | None]]
+    layers = [(causal, None, None), (near, None, None), (causal, None, None), (causal, bias, None)]
+    layers += [(causal, None, sinks), (causal, None, sinks + 5), (causal, None, None)]
+    builder = CaptureBuilder()
+    for layer, (mask, of_layer, sink_logits) in enumerate(layers):
+        query, key = torch.randn(HEADS, n, D_HEAD) * SCALE, torch.randn(HEADS // 2, n, D_HEAD) * SCALE
+        inputs = AttentionInputs(query, key, key, D_HEAD**-0.5, mask, bias=of_layer, sink_logits=sink_logits)
+        builder.add(SITE, layer, inputs, blockwise_attention(inputs))
+    return builder.build()
+
+
+@pytest.mark.parametrize("together", [1, 2 * HEADS * 60 * D_HEAD, 10**9])
+@pytest.mark.parametrize("heads", [(0, HEADS), (1, 2), (1, 4)])
+def test_layers_together_are_what_each_is_alone(
+    heads: tuple[int, int], together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture = mixed(70)
+    for rows, cols in (((40, 70), (0, 70)), ([69, 12, 40], [3, 0, 11, 40]), ((5, 6), [5, 2])):
+        alone = torch.stack([capture.weights(SITE, layer, heads, rows, cols) for layer in range(7)])
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "TOGETHER", together)
+            some = capture.weights_of_layers(SITE, (1, 7), heads, rows, cols)
+        torch.testing.assert_close(some, alone[1:], rtol=0, atol=4e-7)  # SMALL weights in float32
+        swapped = [*range(2, 7), 1]
+        assert float((some - alone[swapped]).abs().max()) > 0.1  # every layer has weights of its own
+
+
+def test_layers_that_are_not_there_are_refused() -> None:
+    with pytest.raises(RangeError, match="layers"):
+        mixed(20).weights_of_layers(SITE, (3, 8), (0, HEADS), (0, 1), (0, 1))
