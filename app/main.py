@@ -76,7 +76,7 @@ def create_app(settings: Settings | None = None, *, catalogue: Models | None = N
         lifespan=lifespan,
     )
     app.state.services = services
-    app.add_middleware(GZipMiddleware, minimum_size=COMPRESS_FROM_BYTES, compresslevel=5)
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESS_FROM_BYTES, compresslevel=6)
     app.add_middleware(Gate, allowed_hosts=settings.allowed_hosts, max_body_bytes=settings.max_body_bytes)
     app.add_middleware(HeadAsGet)
     app.add_middleware(LastResort)

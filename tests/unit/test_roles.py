@@ -11,13 +11,14 @@ from torch import Tensor
 
 from models.attention import causal_mask, sliding_window_mask
 from models.blockwise import AttentionInputs, blockwise_attention
-from models.head_scores import head_scores
+from models.head_scores import DECIMALS, head_scores
 from models.head_targets import MIN_ROWS, HeadTargets
 from models.masks import MaskLayout
 from models.roles import ROLES, role_of
 from models.token_facts import TokenFacts
 
 PERIOD, N = 20, 60
+LAST_DIGIT = 10**-DECIMALS  # of a figure as it is told
 IDS = tuple(range(100, 100 + PERIOD)) * 3  # random tokens repeated: none twice within a period
 
 
@@ -247,13 +248,13 @@ def test_chance_is_what_uniform_attention_gives() -> None:
     (head,) = heads(UNIFORM[None])
     for name, score in head["scores"].items():
         if score is not None:
-            assert score["score"] == pytest.approx(score["chance"], abs=1e-7), name
+            assert score["score"] == pytest.approx(score["chance"], abs=LAST_DIGIT), name
             assert score["corrected"] == pytest.approx(0.0, abs=1e-6)
     previous, duplicate = head["scores"]["previous"], head["scores"]["duplicate"]
-    assert previous["chance"] == pytest.approx(sum(1 / (i + 1) for i in range(1, N)) / (N - 1), abs=1e-7)
+    assert previous["chance"] == pytest.approx(sum(1 / (i + 1) for i in range(1, N)) / (N - 1), abs=LAST_DIGIT)
     of_row = [(i // PERIOD) / (i + 1) for i in range(PERIOD, N)]
     assert (duplicate["chance"], duplicate["rows"]) == (
-        pytest.approx(sum(of_row) / len(of_row), abs=1e-7),
+        pytest.approx(sum(of_row) / len(of_row), abs=LAST_DIGIT),
         N - PERIOD,
     )
     assert head["entropy"]["normalised"] == pytest.approx(1.0, abs=1e-6)
