@@ -31,6 +31,18 @@ export function refill(parent, ...children) {
   return again !== undefined;
 }
 
+/**
+ * Has `parent` hold just these, in this order. Those that are there already and in order are not touched: what the pointer is
+ * pressed on must stay in its place until it is let go, or there is no click.
+ */
+export function arrange(parent, nodes) {
+  const wanted = new Set(nodes);
+  for (const child of [...parent.childNodes]) if (!wanted.has(child)) child.remove();
+  nodes.forEach((node, at) => {
+    if (parent.childNodes[at] !== node) parent.insertBefore(node, parent.childNodes[at] ?? null);
+  });
+}
+
 /** The one element in `root` with this `data-ref`. */
 export function ref(root, name) {
   const node = root.querySelector(`[data-ref="${name}"]`);

@@ -133,6 +133,26 @@ def test_the_table_is_walked_with_the_keys(found: Screen) -> None:
     until(lambda: (found.fragment("layer"), found.fragment("head")) == ("6", "6"))
 
 
+def test_a_press_on_a_row_is_a_click_though_the_table_is_drawn_meanwhile(found: Screen) -> None:
+    open_tab(found, "table")
+    until(lambda: len(rows(found)) > 10)
+    row = found.part("table-body").locator("tr[data-at]").nth(5)
+    chosen = rows(found)[5][0].split("·")
+    assert (found.fragment("layer"), found.fragment("head")) != tuple(chosen)
+    row.hover()
+    found.page.mouse.down()
+    found.js(
+        """() => new Promise((drawn) => {
+            const box = document.querySelector('[data-ref=table-box]');
+            box.style.maxHeight = `${box.offsetHeight - 60}px`; // fewer rows fit
+            const body = document.querySelector('[data-ref=table-body]');
+            new MutationObserver(drawn).observe(body, { childList: true });
+        })"""
+    )
+    found.page.mouse.up()
+    until(lambda: [found.fragment("layer"), found.fragment("head")] == chosen)
+
+
 def test_the_link_keeps_tab_score_order_and_filter(found: Screen, open_screen: OpenScreen, fake_server: str) -> None:
     open_tab(found, "table")
     found.part("finder-score").select_option("self")
@@ -207,5 +227,8 @@ def test_marked_links_are_a_score(found: Screen) -> None:
     found.part("finder-order").locator('[data-value="score"]').click()
     until(lambda: [row[0] for row in rows(found)[:5]] == [place(head) for head in best[:5]])
     assert rows(found)[0][2:5] == [f"{best[0]['pairs'][name]:.3f}" for name in ("corrected", "mean", "chance")]
+    until(
+        lambda: (found.fragment("score"), found.fragment("sort")) == ("pairs", "-corrected")
+    )  # written a little later
     found.js("() => { location.hash = location.hash.replace(/&pairs=[^&]*/, ''); }")
     expect(found.part("finder-score")).to_have_value("best")

@@ -4,7 +4,7 @@
  * Listens to finder, heads, view, preview; emits sort, preview, head, show-head.
  */
 
-import { el, fill, perFrame, ref } from '../dom.js';
+import { arrange, el, fill, perFrame, ref } from '../dom.js';
 import { figureOf, missingReason, sortedBy, surveyOf, versionFor } from '../finder.js';
 import { fixedText, t } from '../i18n.js';
 import { finished, shownHead } from '../select.js';
@@ -102,9 +102,12 @@ export function mountTable(root, store) {
     const { state } = store;
     const survey = surveyOf(state);
     const [from, to] = range(survey.order.length);
+    const same = survey === shown.survey && seen.columns === shown.columns;
+    const kept = new Map([...(same ? body.querySelectorAll('[data-at]') : [])].map((tr) => [tr.dataset.at, tr]));
     Object.assign(shown, { survey, from, to, columns: seen.columns });
-    const rows = Array.from({ length: to - from }, (_, at) => row(state, survey, from + at, seen.columns));
-    fill(body, space(from), rows.length ? rows : emptyRow(state), space(survey.order.length - to));
+    const rows = Array.from({ length: to - from }, (_, at) =>
+      kept.get(String(survey.order[from + at])) ?? row(state, survey, from + at, seen.columns));
+    arrange(body, [space(from), ...(rows.length ? rows : [emptyRow(state)]), space(survey.order.length - to)].filter(Boolean));
     ref(root, 'table').setAttribute('aria-rowcount', survey.order.length + 1);
     mark(state);
   }
