@@ -18,7 +18,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     settings = Settings()
     app = create_app(settings)
-    gc.freeze()  # what was imported stays: looking through it for garbage stops every request for a quarter of a second
+    gc.freeze()  # what was imported stays: looking through it for garbage stopped everything for a quarter of a second
     uvicorn.run(
         app,
         host=settings.host,

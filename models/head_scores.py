@@ -22,7 +22,7 @@ from torch import Tensor
 from models.head_targets import MIN_ROWS, SCORES, VERSIONS
 from models.protocol import SiteDescription, Span
 
-DECIMALS = 6  # of all figures: as many as float32 sums have right
+DECIMALS = 6  # of all figures: as many as float32 sums of shares have right
 
 Figures = dict[str, Any]
 

@@ -229,7 +229,9 @@ def positions(rows: Rows, device: torch.device | None = None) -> Tensor:
 
     Shapes:  -> (rows), int64
     """
-    return torch.arange(*rows, device=device) if isinstance(rows, tuple) else torch.tensor(rows, device=device)
+    if isinstance(rows, tuple):
+        return torch.arange(*rows, device=device)
+    return torch.tensor(rows, dtype=torch.int64, device=device)
 
 
 def _ends_of_rows(mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:

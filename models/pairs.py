@@ -24,9 +24,10 @@ from models.protocol import CaptureReader, SiteDescription, Span
 
 AT_ONCE = 4096  # weights of a head that are computed together although not all of them are asked for
 MOST_WEIGHTS = 256_000_000  # over all heads, a few seconds of computing
-WEIGHTS_IN_MEMORY = 8_000_000  # 32 MB in float32
-DIGITS = 9  # of all figures: as many as tell float32 numbers apart, which the weights are
+NUMBERS_IN_MEMORY = 4_000_000  # of the weights read at once, or of what each pair takes of them: 32 MB in float64
+DIGITS = 9  # of all figures: as many as tell float32 weights apart
 POWERS_OF_TEN = torch.tensor([10.0**n for n in range(23)], dtype=torch.float64)  # all that float64 holds exactly
+SMALLEST_ROUNDED = 1e-13  # what is less would need a larger power of ten
 
 
 class Pair(NamedTuple):
@@ -100,14 +101,14 @@ def pair_figures(found: PairWeights) -> list[dict[str, Any]]:
 
 
 def to_digits(values: Tensor) -> Tensor:
-    """Round to DIGITS digits, at most 22 of them behind the point.
+    """Round to DIGITS digits, so that they are short to write.
 
     Shapes:  any, float64 -> same
-    Values:  NaN stays
+    Values:  NaN stays, as does what is smaller than SMALLEST_ROUNDED
     """
     exponents = values.abs().log10().floor()
     scale = POWERS_OF_TEN[(DIGITS - 1 - exponents).nan_to_num(0.0).clamp(0, len(POWERS_OF_TEN) - 1).long()]
-    return (values * scale).round() / scale
+    return torch.where(values.abs() < SMALLEST_ROUNDED, values, (values * scale).round() / scale)
 
 
 # ------------------------------------------------------------------------------------------------------------ one group
@@ -154,11 +155,12 @@ def _add_group(capture: CaptureReader, described: SiteDescription, group: _Group
     heads, all_rows, cols = (0, described.n_heads), sorted(group.rows), sorted(group.cols)
     numbers = [number for number, _ in group.pairs]
     keys = _inside(cols, [pair.key for _, pair in group.pairs]).T  # (cols, pairs)
-    step = max(1, WEIGHTS_IN_MEMORY // (described.n_heads * len(cols)))
+    of_row = described.n_heads * max(len(cols), len(numbers))
+    step = max(1, NUMBERS_IN_MEMORY // of_row)
     for first in range(0, len(all_rows), step):
         rows = all_rows[first : first + step]
         queries = _inside(rows, [pair.query for _, pair in group.pairs]).T  # (rows, pairs)
-        at_once = max(1, WEIGHTS_IN_MEMORY // (described.n_heads * len(cols) * len(rows)))
+        at_once = max(1, NUMBERS_IN_MEMORY // (of_row * len(rows)))
         for layer in range(0, described.n_layers, at_once):
             layers = (layer, min(layer + at_once, described.n_layers))
             exact = capture.weights_of_layers(described.site, layers, heads, rows, cols).double()

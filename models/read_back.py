@@ -69,10 +69,15 @@ def read_weights(modules: Sequence[KeptModule], heads: Span, rows: Rows, cols: R
     places: list[int] = []
     parts: list[Tensor] = []
     for alike in by_kind.values():
-        for some in torch.tensor(alike).split(_how_many_together(modules[alike[0]], heads, rows, cols)):
-            places += some.tolist()
+        step = _how_many_together(modules[alike[0]], heads, rows, cols)
+        for first in range(0, len(alike), step):
+            some = alike[first : first + step]
+            places += some
             parts.append(_read_together([modules[place] for place in some], heads, rows, cols))
-    return parts[0] if len(parts) == 1 else torch.cat(parts)[torch.tensor(places).argsort()]
+    if len(parts) == 1:
+        return parts[0]
+    together = torch.cat(parts)
+    return together if places == sorted(places) else together[torch.tensor(places).argsort()]
 
 
 def _how_many_together(module: KeptModule, heads: Span, rows: Rows, cols: Rows) -> int:
@@ -141,7 +146,7 @@ class _Cut:
         Shapes:  -> (modules, heads, rows, cols)
         """
         how, key, bias = self.how, self.key, None
-        if any(head % self.group for head in self.heads):  # part of a group: its key once for each query head
+        if any(end % self.group for end in self.heads):  # part of a group: its key once for each query head
             key = key[:, self.kv_head]
         if how.bias is not None:
             bias = how.bias.block(self.rows, self.cols)

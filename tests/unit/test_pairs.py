@@ -17,6 +17,7 @@ from models.capture_builder import CaptureBuilder
 from models.errors import RangeError
 from models.masks import BiasLayout, MaskLayout
 from models.pairs import Pair, pair_figures, pair_weights, to_digits
+from models.protocol import Rows, Span
 
 SITE, LAYERS, HEADS, N, KEYS = "decoder.self", 3, 6, 90, 40
 ROUNDING = 2e-6  # the same float32 weights out of another product, summed over up to 30 keys
@@ -106,15 +107,34 @@ def test_they_are_those_of_a_dense_computation() -> None:
         torch.testing.assert_close(found[:, number], of_pair, rtol=0, atol=1e-5)  # float32 against float64
 
 
-@pytest.mark.parametrize(("at_once", "in_memory"), [(1, 8_000_000), (4096, 500), (10**9, 8_000_000)])
+@pytest.mark.parametrize(("at_once", "in_memory"), [(1, 4_000_000), (4096, 500), (10**9, 4_000_000)])
 def test_how_pairs_are_put_together_changes_nothing(
     at_once: int, in_memory: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     capture = build(KINDS["causal"])
     before = pair_weights(capture, SITE, PAIRS).weights
     monkeypatch.setattr(module, "AT_ONCE", at_once)
-    monkeypatch.setattr(module, "WEIGHTS_IN_MEMORY", in_memory)
+    monkeypatch.setattr(module, "NUMBERS_IN_MEMORY", in_memory)
     torch.testing.assert_close(pair_weights(capture, SITE, PAIRS).weights, before, rtol=0, atol=ROUNDING)
+
+
+def test_many_pairs_on_one_key_need_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What each pair takes of the weights is as large as the weights times the pairs."""
+    capture, asked = build(KINDS["causal"]), []
+    read = capture.weights_of_layers
+
+    def noting(site: str, layers: Span, heads: Span, rows: Rows, cols: Rows) -> Tensor:
+        found = read(site, layers, heads, rows, cols)
+        asked.append(found[..., 0].numel() * max(32, found.shape[-1]))
+        return found
+
+    monkeypatch.setattr(capture, "weights_of_layers", noting)
+    monkeypatch.setattr(module, "NUMBERS_IN_MEMORY", 32 * HEADS * 10)
+    found = pair_weights(capture, SITE, [Pair((0, N), (3, 4))] * 32)
+    assert max(asked) == 32 * HEADS * 10
+    torch.testing.assert_close(
+        found.weights[..., :1], from_windows(capture, [Pair((0, N), (3, 4))]), rtol=0, atol=ROUNDING
+    )
 
 
 def test_chance_is_the_visible_share() -> None:
@@ -174,8 +194,15 @@ def test_figures_have_as_many_digits_as_tell_float32_numbers_apart() -> None:
     assert torch.equal(told.float(), weights)
     assert max(len(f"{value:.17g}") for value in weights.tolist()) > 17
     assert max(len(repr(value).partition("e")[0].replace(".", "").lstrip("0")) for value in told.tolist()) == 9
-    some = torch.tensor([0.0, torch.nan, -2 / 3, 1e-40], dtype=torch.float64)
-    assert [repr(value) for value in to_digits(some).tolist()] == ["0.0", "nan", "-0.666666667", "0.0"]
+    some = torch.tensor([0.0, torch.nan, -2 / 3, 1.0, 1e-20, 2**-140], dtype=torch.float64)
+    assert [repr(value) for value in to_digits(some).tolist()] == [
+        "0.0",
+        "nan",
+        "-0.666666667",
+        "1.0",
+        "1e-20",
+        repr(2**-140),
+    ]
 
 
 def test_a_forced_weight_is_not_corrected() -> None:
