@@ -20,11 +20,11 @@ CHECKED := $(wildcard $(SOURCES))
 run: $(VENV)/.installed  ## Install what is missing and serve on http://127.0.0.1:8000 (make run HOST=… PORT=…)
 	@exec $(BIN)/python -m app
 
-# The three parts run at once: fetching the browser takes as long as installing the packages.
+# What waits on the network runs at once, as do the types, which need one core for half a minute, and the tests.
 .PHONY: test
 test:  ## Lint, types and all tests but the longest of the browser's
-	@$(MAKE) --no-print-directory --jobs=3 lint types browser-tools
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	@$(MAKE) --no-print-directory --jobs=2 lint browser-tools
+	@$(MAKE) --no-print-directory --jobs=2 types tests
 
 .PHONY: test-quick
 test-quick: $(VENV)/.installed-dev  ## All tests but the browser's and the slow ones
@@ -57,6 +57,10 @@ lint: $(VENV)/.installed-dev  ## ruff: rules and format
 .PHONY: types
 types: $(VENV)/.installed-dev  ## mypy, strict
 	$(BIN)/mypy $(CHECKED)
+
+.PHONY: tests
+tests: browser-tools $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 .PHONY: browser-tools
 browser-tools:

@@ -19,6 +19,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
+from _pytest.mark import ParameterSet
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -48,6 +49,11 @@ CONVERTED = ROOT / "build" / "test-data" / "models"
 START_S = 60.0
 WIDE: ViewportSize = {"width": 1440, "height": 900}
 OpenScreen = Callable[..., Screen]
+
+
+def deep(*values: object) -> ParameterSet:
+    """A case for `make test-deep`, of a test that has another one in `make test`."""
+    return pytest.param(*values, marks=pytest.mark.deep)
 
 
 def free_port() -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import OpenScreen
+from tests.browser.conftest import OpenScreen, deep
 from tests.browser.screen import Screen, until
 from tests.browser.test_access import PHONE, ROOT, serious
 from tests.browser.test_finder import REPEATED, open_tab
@@ -103,7 +103,7 @@ def test_roles_have_marks_of_their_own(found: Screen) -> None:
     expect(found.part("scatter-legend").locator(".legend-role")).to_have_count(len(signs))
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("lang", ["en", deep("zh")])
 def test_layers_say_how_far_they_look(open_screen: OpenScreen, fake_server: str, lang: str) -> None:
     screen = open_screen(fake_server, lang=lang)
     screen.run(REPEATED)

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from tests.browser.comparing import Compared
-from tests.browser.conftest import WIDE, OpenScreen
+from tests.browser.conftest import WIDE, OpenScreen, deep
 from tests.browser.screen import Screen, until
 from tests.browser.test_access import PHONE
 from tests.browser.test_finder import REPEATED, open_tab, place, rows
@@ -87,7 +87,7 @@ def test_the_sign_of_the_sorted_column_lies_in_its_column(open_screen: OpenScree
         assert beyond <= 0, column
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("lang", [deep("en"), "zh"])
 def test_no_page_scrolls_sideways_between_phone_and_laptop(
     open_screen: OpenScreen, fake_server: str, lang: str
 ) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Locator, Route, expect
 
-from tests.browser.conftest import OpenScreen
+from tests.browser.conftest import OpenScreen, deep
 from tests.browser.screen import WINDOW_ROUNDING, Screen, until
 from tests.browser.test_access import serious
 from tests.browser.test_reading import COLOUR_TOLERANCE
@@ -304,7 +304,7 @@ def test_the_code_that_runs_a_model_can_be_chosen_where_there_is_a_choice(screen
     assert [one.get("implementation") for one in asked] == [None, "transformers"]
 
 
-@pytest.mark.parametrize(("lang", "scheme"), [("en", "light"), ("zh", "dark")])
+@pytest.mark.parametrize(("lang", "scheme"), [deep("en", "light"), ("zh", "dark")])
 def test_axe_finds_nothing_serious(open_screen: OpenScreen, fake_server: str, lang: str, scheme: str) -> None:
     screen = open_screen(fake_server, lang=lang, color_scheme=scheme)
     for model, field in (("fake-seq2seq", None), ("fake-pairs", "pair")):

@@ -15,7 +15,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, Route, expect
 
 from models.stages import IN_LAYER
-from tests.browser.conftest import OpenScreen, free_port, serving
+from tests.browser.conftest import OpenScreen, deep, free_port, serving
 from tests.browser.screen import Screen
 from tests.unit.tiny_checkpoints import save_gpt2
 
@@ -111,8 +111,10 @@ def test_every_stage_has_a_bar_and_its_number(open_screen: OpenScreen, gpt2_serv
     screen.wait_for_map()
 
 
-@pytest.mark.parametrize(("lang", "scheme"), [("en", "light"), ("zh", "dark")])
-@pytest.mark.parametrize("viewport", [None, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize(
+    ("viewport", "lang", "scheme"),
+    [(None, "en", "light"), (PHONE, "zh", "dark"), deep(None, "zh", "dark"), deep(PHONE, "en", "light")],
+)
 def test_where_they_part_is_marked(
     open_screen: OpenScreen, gpt2_server: str, lang: str, scheme: str, viewport: dict[str, int] | None
 ) -> None:
