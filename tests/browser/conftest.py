@@ -19,7 +19,6 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
-from _pytest.mark import ParameterSet
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -51,7 +50,7 @@ WIDE: ViewportSize = {"width": 1440, "height": 900}
 OpenScreen = Callable[..., Screen]
 
 
-def deep(*values: object) -> ParameterSet:
+def deep(*values: object) -> object:
     """A case for `make test-deep`, of a test that has another one in `make test`."""
     return pytest.param(*values, marks=pytest.mark.deep)
 
