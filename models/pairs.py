@@ -46,7 +46,7 @@ class PairWeights(NamedTuple):
     """What every head of a site puts on each pair.
 
     Shapes:  weights (n_layers, n_heads, n_pairs), chances (n_layers, n_pairs), float64
-    Values:  0…1; NaN in both where the layer's mask hides all of the pair
+    Values:  0…1, weights but for float32 rounding; NaN in both where the layer's mask hides all of the pair
     """
 
     weights: Tensor

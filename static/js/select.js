@@ -35,6 +35,9 @@ export function axesOf(state) {
 /** Whether rows and columns of the shown site are different texts. */
 export const isCross = (state) => shownSides(state).rows !== shownSides(state).cols;
 
+/** Whether two heads, or nothing, are the same. */
+export const sameHead = (one, other) => one?.layer === other?.layer && one?.head === other?.head;
+
 /** Layer and head on the screen: the previewed one, else the chosen one. Each is a number, 'mean' or 'max'. */
 export function shownHead(state) {
   return state.preview ?? { layer: state.view.layer, head: state.view.head };

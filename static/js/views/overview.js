@@ -41,6 +41,7 @@ export function mountOverview(root, store) {
   const canvas = ref(root, 'canvas');
   const section = heads.closest('section');
   let layout = null;
+  let pointing = false; // whether the pointer has just changed the preview
   let reach = null;
   let kept = { keys: [], bySize: new Map() };
 
@@ -106,7 +107,7 @@ export function mountOverview(root, store) {
     const box = (head) => head && (layout.order ? rankedBox(layout, head) : boxOf(layout, head));
     setBox(ref(root, 'chosen'), box(view));
     setBox(ref(root, 'previewed'), box(preview));
-    if (layout.order && preview && !heads.matches(':hover')) ref(root, 'previewed').scrollIntoView({ block: 'nearest' });
+    if (layout.order && preview && !pointing) ref(root, 'previewed').scrollIntoView({ block: 'nearest' });
   }
 
   const at = (event, find = layout?.order ? rankedAt : headAt) => {
@@ -117,7 +118,11 @@ export function mountOverview(root, store) {
     const layer = reach ? at(event, reachAt) : null;
     canvas.title = layer === null ? '' : reachText(layer, reach[layer]);
   });
-  const preview = perFrame((head) => store.emit('preview', head));
+  const preview = perFrame((head) => {
+    pointing = true;
+    store.emit('preview', head);
+    pointing = false;
+  });
   canvas.addEventListener('pointermove', (event) => event.pointerType !== 'touch' && preview(at(event)));
   canvas.addEventListener('pointerleave', () => preview(null));
   canvas.addEventListener('click', (event) => {

@@ -7,7 +7,7 @@
 import { arrange, el, fill, perFrame, ref } from '../dom.js';
 import { figureOf, missingReason, sortedBy, surveyOf, versionFor } from '../finder.js';
 import { fixedText, t } from '../i18n.js';
-import { finished, shownHead } from '../select.js';
+import { finished, sameHead, shownHead } from '../select.js';
 import { COLUMNS } from '../table-columns.js';
 import { roleName, scoreName } from './finder-bar.js';
 import { showHidden } from './sideways.js';
@@ -81,6 +81,8 @@ function emptyRow(state) {
 export function mountTable(root, store) {
   const [box, head, body] = ['table-box', 'table-head', 'table-body'].map((name) => ref(root, name));
   const shown = { survey: null, from: 0, to: 0 };
+  let hidden = -1; // the column that is partly covered
+  let pointing = false; // whether the pointer has just changed the preview
   let seen = { top: 0, room: 600, columns: FIXED + 1 }; // what of the rows is on the screen, measured when nothing waits to be laid out
   const visible = () => finished(store.state) !== null && store.state.finder.tab === 'table';
 
@@ -93,9 +95,19 @@ export function mountTable(root, store) {
   const measure = () => {
     const edge = box.scrollLeft + box.clientWidth;
     showHidden(box);
-    const columns = [...head.querySelectorAll('th')].filter((cell, at) => at < FIXED || cell.offsetLeft < edge).length;
+    const cells = [...head.querySelectorAll('th')];
+    const columns = cells.filter((cell, at) => at < FIXED || cell.offsetLeft < edge).length;
+    const covered = box.scrollLeft + (cells[0]?.offsetWidth ?? 0); // by the column that stays
+    hideAt(cells.findIndex(({ classList, offsetLeft: left, offsetWidth: width }) =>
+      classList.contains('number') && left < covered && left + width > covered));
     seen = { top: box.scrollTop, room: box.clientHeight || seen.room, columns: columns || seen.columns };
   };
+
+  /** No number is shown in part: without its sign it would be another. */
+  function hideAt(column) {
+    hidden = column;
+    for (const { cells } of [...head.rows, ...body.rows]) [...cells].forEach((cell, at) => cell.classList.toggle('is-cut', at === column));
+  }
 
   function draw() {
     if (!visible()) return;
@@ -109,30 +121,32 @@ export function mountTable(root, store) {
       kept.get(String(survey.order[from + at])) ?? row(state, survey, from + at, seen.columns));
     arrange(body, [space(from), ...(rows.length ? rows : [emptyRow(state)]), space(survey.order.length - to)].filter(Boolean));
     ref(root, 'table').setAttribute('aria-rowcount', survey.order.length + 1);
+    hideAt(hidden);
     mark(state);
   }
 
   function drawHead(state) {
     const focused = head.contains(root.activeElement) ? root.activeElement.dataset.column : null;
     fill(head, el('tr', { 'aria-rowindex': 1 }, COLUMNS.map((column) => headCell(column, state))));
+    hideAt(hidden);
     if (focused) head.querySelector(`[data-column="${focused}"]`)?.focus();
   }
 
   function mark({ view, preview }) {
     for (const tr of body.querySelectorAll('[data-at]')) {
       const { layer, head: number } = shown.survey.list[tr.dataset.at];
-      const is = (one) => one?.layer === layer && one.head === number;
+      const is = (one) => sameHead(one, { layer, head: number });
       if (is(view)) tr.setAttribute('aria-current', 'true');
       else tr.removeAttribute('aria-current');
       tr.classList.toggle('is-preview', is(preview));
     }
   }
 
-  /** The row that the keys walked to comes into the picture. */
-  function follow(state) {
+  /** The row that the keys walked to, or that was opened elsewhere, comes into the picture; what is pointed at is there. */
+  function follow(state, before) {
     mark(state);
-    if (!visible() || box.matches(':hover') || !shown.survey) return;
     const { layer, head: number } = shownHead(state);
+    if (pointing || !visible() || !shown.survey || (before.view && sameHead(shownHead(before), shownHead(state)))) return;
     const { list, order } = shown.survey;
     const rank = order.findIndex((at) => list[at].layer === layer && list[at].head === number);
     if (rank < 0) return;
@@ -142,7 +156,11 @@ export function mountTable(root, store) {
   }
 
   const entryAt = ({ target }) => shown.survey?.list[target.closest?.('[data-at]')?.dataset.at] ?? null;
-  const preview = perFrame((entry) => store.emit('preview', entry));
+  const preview = perFrame((entry) => {
+    pointing = true;
+    store.emit('preview', entry);
+    pointing = false;
+  });
   head.addEventListener('click', ({ target }) => {
     const id = target.closest('[data-column]')?.dataset.column;
     if (id) store.emit('sort', COLUMNS.find((column) => column.id === id).sort);
