@@ -27,7 +27,7 @@ MOST_WEIGHTS = 256_000_000  # over all heads, a few seconds of computing
 NUMBERS_IN_MEMORY = 4_000_000  # of the weights read at once, or of what each pair takes of them: 32 MB in float64
 DIGITS = 9  # of all figures: as many as tell float32 weights apart
 POWERS_OF_TEN = torch.tensor([10.0**n for n in range(23)], dtype=torch.float64)  # all that float64 holds exactly
-SMALLEST_ROUNDED = 1e-13  # what is less would need a larger power of ten
+SMALLEST_ROUNDED = 1e-13  # what is much less would need a larger power of ten
 
 
 class Pair(NamedTuple):

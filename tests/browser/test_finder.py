@@ -135,6 +135,16 @@ def test_the_table_is_walked_with_the_keys(found: Screen) -> None:
     until(lambda: (found.fragment("layer"), found.fragment("head")) == ("6", "6"))
 
 
+def test_the_keys_walk_on_in_sight_though_the_pointer_rests_on_the_pictures(found: Screen) -> None:
+    found.part("finder-order").locator('[data-value="score"]').click()
+    expect(found.part("heads")).to_have_class("heads is-ranked")
+    found.part("canvas").click(position={"x": 20, "y": 20})
+    found.part("heads").focus()
+    for _ in range(60):
+        found.page.keyboard.press("ArrowDown")
+    expect(found.part("previewed")).to_be_in_viewport()
+
+
 def test_the_keys_walk_on_in_sight_though_the_pointer_rests_on_the_table(found: Screen) -> None:
     open_tab(found, "table")
     until(lambda: len(rows(found)) > 10)

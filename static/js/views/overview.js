@@ -15,6 +15,7 @@ import { figureText } from '../table-columns.js';
 import { thumbnails } from '../thumbnails.js';
 import { setBox } from './box.js';
 import { arrange, rankedRoom } from './overview-room.js';
+import { pointingAt } from './pointing.js';
 
 const NARROW = 72; // px: below this a place and three digits would touch
 const SIZES = 3; // of thumbnails that are kept: by layer, by score, and one from before the window changed
@@ -40,8 +41,8 @@ export function mountOverview(root, store) {
   const room = ref(root, 'heads-room');
   const canvas = ref(root, 'canvas');
   const section = heads.closest('section');
+  const pointing = pointingAt(store);
   let layout = null;
-  let pointing = false; // whether the pointer has just changed the preview
   let reach = null;
   let kept = { keys: [], bySize: new Map() };
 
@@ -107,7 +108,7 @@ export function mountOverview(root, store) {
     const box = (head) => head && (layout.order ? rankedBox(layout, head) : boxOf(layout, head));
     setBox(ref(root, 'chosen'), box(view));
     setBox(ref(root, 'previewed'), box(preview));
-    if (layout.order && preview && !pointing) ref(root, 'previewed').scrollIntoView({ block: 'nearest' });
+    if (layout.order && preview && !pointing.isNow()) ref(root, 'previewed').scrollIntoView({ block: 'nearest' });
   }
 
   const at = (event, find = layout?.order ? rankedAt : headAt) => {
@@ -118,13 +119,8 @@ export function mountOverview(root, store) {
     const layer = reach ? at(event, reachAt) : null;
     canvas.title = layer === null ? '' : reachText(layer, reach[layer]);
   });
-  const preview = perFrame((head) => {
-    pointing = true;
-    store.emit('preview', head);
-    pointing = false;
-  });
-  canvas.addEventListener('pointermove', (event) => event.pointerType !== 'touch' && preview(at(event)));
-  canvas.addEventListener('pointerleave', () => preview(null));
+  canvas.addEventListener('pointermove', (event) => event.pointerType !== 'touch' && pointing.preview(at(event)));
+  canvas.addEventListener('pointerleave', () => pointing.preview(null));
   canvas.addEventListener('click', (event) => {
     const head = at(event);
     if (!head) return;

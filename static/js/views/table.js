@@ -10,6 +10,7 @@ import { fixedText, t } from '../i18n.js';
 import { finished, sameHead, shownHead } from '../select.js';
 import { COLUMNS } from '../table-columns.js';
 import { roleName, scoreName } from './finder-bar.js';
+import { pointingAt } from './pointing.js';
 import { showHidden } from './sideways.js';
 
 const ROW = 26; // px, as the style sheet has it
@@ -81,8 +82,8 @@ function emptyRow(state) {
 export function mountTable(root, store) {
   const [box, head, body] = ['table-box', 'table-head', 'table-body'].map((name) => ref(root, name));
   const shown = { survey: null, from: 0, to: 0 };
+  const pointing = pointingAt(store);
   let hidden = -1; // the column that is partly covered
-  let pointing = false; // whether the pointer has just changed the preview
   let seen = { top: 0, room: 600, columns: FIXED + 1 }; // what of the rows is on the screen, measured when nothing waits to be laid out
   const visible = () => finished(store.state) !== null && store.state.finder.tab === 'table';
 
@@ -146,7 +147,7 @@ export function mountTable(root, store) {
   function follow(state, before) {
     mark(state);
     const { layer, head: number } = shownHead(state);
-    if (pointing || !visible() || !shown.survey || (before.view && sameHead(shownHead(before), shownHead(state)))) return;
+    if (pointing.isNow() || !visible() || !shown.survey || (before.view && sameHead(shownHead(before), shownHead(state)))) return;
     const { list, order } = shown.survey;
     const rank = order.findIndex((at) => list[at].layer === layer && list[at].head === number);
     if (rank < 0) return;
@@ -156,17 +157,12 @@ export function mountTable(root, store) {
   }
 
   const entryAt = ({ target }) => shown.survey?.list[target.closest?.('[data-at]')?.dataset.at] ?? null;
-  const preview = perFrame((entry) => {
-    pointing = true;
-    store.emit('preview', entry);
-    pointing = false;
-  });
   head.addEventListener('click', ({ target }) => {
     const id = target.closest('[data-column]')?.dataset.column;
     if (id) store.emit('sort', COLUMNS.find((column) => column.id === id).sort);
   });
-  body.addEventListener('pointermove', (event) => event.pointerType !== 'touch' && preview(entryAt(event)));
-  body.addEventListener('pointerleave', () => preview(null));
+  body.addEventListener('pointermove', (event) => event.pointerType !== 'touch' && pointing.preview(entryAt(event)));
+  body.addEventListener('pointerleave', () => pointing.preview(null));
   body.addEventListener('click', (event) => {
     const entry = entryAt(event);
     if (!entry) return;
