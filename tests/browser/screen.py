@@ -216,7 +216,7 @@ class Screen:
 
 
 def until(holds: Callable[[], bool], timeout_s: float = SETTLE_S) -> None:
-    """Waits until something holds."""
+    """Waits until something holds; not for what a route handler notes: it runs only while Playwright waits itself."""
     deadline = time.monotonic() + timeout_s
     while not holds():
         if time.monotonic() > deadline:
