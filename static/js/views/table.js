@@ -52,18 +52,20 @@ function roleCell(entry, role, finder) {
 
 const sinkTitle = (entry, name) => t('sink.title', { name: scoreName(name), n: entry.scores?.[name]?.score.toFixed(3) ?? '' });
 
-function row(state, survey, rank, columns) {
+/** A row with its cells as far as one has scrolled to the right; a row that is there gets what it lacks of them. */
+function row(state, survey, rank, columns, kept) {
   const at = survey.order[rank];
   const entry = survey.list[at];
   const { finder } = state;
+  const tr = kept ?? el('tr', { 'data-at': at, 'aria-rowindex': rank + 2 }, placeCell(entry), roleCell(entry, survey.roles[at], finder));
   const given = { entry, figure: survey.figures[at], name: finder.score, version: versionFor(finder) };
-  const cells = COLUMNS.slice(2, columns).map((column) => {
+  tr.append(...COLUMNS.slice(tr.cells.length, columns).map((column) => {
     const text = column.text(given);
     const lacks = column.score || (['corrected', 'value'].includes(column.id) && !given.figure);
     const reason = text === null && lacks ? t(missingReason(state, column.score ?? finder.score)) : null;
     return el('td', { class: classOf(column), title: reason }, text ?? (reason ? '–' : ''));
-  });
-  return el('tr', { 'data-at': at, 'aria-rowindex': rank + 2 }, placeCell(entry), roleCell(entry, survey.roles[at], finder), cells);
+  }));
+  return tr;
 }
 
 const space = (rows) => (rows > 0 ? el('tr', { class: 'table-space', 'aria-hidden': 'true' }, heightOf(el('td', { colspan: COLUMNS.length }), rows * ROW)) : null);
@@ -83,7 +85,7 @@ export function mountTable(root, store) {
   const [box, head, body] = ['table-box', 'table-head', 'table-body'].map((name) => ref(root, name));
   const shown = { survey: null, from: 0, to: 0 };
   const pointing = pointingAt(store);
-  let hidden = -1; // the column that is partly covered
+  let cut = { left: -1, right: -1 }; // the columns of numbers that are seen in part
   let seen = { top: 0, room: 600, columns: FIXED + 1 }; // what of the rows is on the screen, measured when nothing waits to be laid out
   const visible = () => finished(store.state) !== null && store.state.finder.tab === 'table';
 
@@ -99,15 +101,20 @@ export function mountTable(root, store) {
     const cells = [...head.querySelectorAll('th')];
     const columns = cells.filter((cell, at) => at < FIXED || cell.offsetLeft < edge).length;
     const covered = box.scrollLeft + (cells[0]?.offsetWidth ?? 0); // by the column that stays
-    hideAt(cells.findIndex(({ classList, offsetLeft: left, offsetWidth: width }) =>
-      classList.contains('number') && left < covered && left + width > covered));
+    const across = (x) => cells.findIndex(({ classList, offsetLeft: left, offsetWidth: width }) =>
+      classList.contains('number') && left < x - 1 && left + width > x + 1); // widths are rounded
+    cut = { left: across(covered), right: across(edge) };
+    hideCut();
     seen = { top: box.scrollTop, room: box.clientHeight || seen.room, columns: columns || seen.columns };
   };
 
-  /** No number is shown in part: without its sign it would be another. */
-  function hideAt(column) {
-    hidden = column;
-    for (const { cells } of [...head.rows, ...body.rows]) [...cells].forEach((cell, at) => cell.classList.toggle('is-cut', at === column));
+  /** No number is shown in part: without its sign or its last digit it would be another. A name may end at the right edge. */
+  function hideCut() {
+    const hide = (rows, ...columns) => {
+      for (const { cells } of rows) [...cells].forEach((cell, at) => cell.classList.toggle('is-cut', columns.includes(at)));
+    };
+    hide(head.rows, cut.left);
+    hide(body.rows, cut.left, cut.right);
   }
 
   function draw() {
@@ -115,21 +122,20 @@ export function mountTable(root, store) {
     const { state } = store;
     const survey = surveyOf(state);
     const [from, to] = range(survey.order.length);
-    const same = survey === shown.survey && seen.columns === shown.columns;
-    const kept = new Map([...(same ? body.querySelectorAll('[data-at]') : [])].map((tr) => [tr.dataset.at, tr]));
+    const kept = new Map([...(survey === shown.survey ? body.querySelectorAll('[data-at]') : [])].map((tr) => [tr.dataset.at, tr]));
     Object.assign(shown, { survey, from, to, columns: seen.columns });
     const rows = Array.from({ length: to - from }, (_, at) =>
-      kept.get(String(survey.order[from + at])) ?? row(state, survey, from + at, seen.columns));
+      row(state, survey, from + at, seen.columns, kept.get(String(survey.order[from + at]))));
     arrange(body, [space(from), ...(rows.length ? rows : [emptyRow(state)]), space(survey.order.length - to)].filter(Boolean));
     ref(root, 'table').setAttribute('aria-rowcount', survey.order.length + 1);
-    hideAt(hidden);
+    hideCut();
     mark(state);
   }
 
   function drawHead(state) {
     const focused = head.contains(root.activeElement) ? root.activeElement.dataset.column : null;
     fill(head, el('tr', { 'aria-rowindex': 1 }, COLUMNS.map((column) => headCell(column, state))));
-    hideAt(hidden);
+    hideCut();
     if (focused) head.querySelector(`[data-column="${focused}"]`)?.focus();
   }
 
