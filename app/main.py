@@ -29,6 +29,7 @@ from app.routes import (
     units,
     weights,
 )
+from app.routes.parameters import ONLY_KNOWN
 from app.services.catalogue import Catalogue
 from app.services.comparison import Alignments
 from app.services.compute import Compute
@@ -81,8 +82,9 @@ def create_app(settings: Settings | None = None, *, catalogue: Models | None = N
     app.add_middleware(HeadAsGet)
     app.add_middleware(LastResort)
     errors.install(app)
-    for part in (references, models, runs, stages, heads, weights, units, similarity, compare, attention, health):
-        app.include_router(part.router)
+    for part in (references, models, runs, stages, heads, weights, units, similarity, compare, attention):
+        app.include_router(part.router, dependencies=[ONLY_KNOWN], responses=errors.responses(422))
+    app.include_router(health.router)
     pages.install(app)
     return app
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from fastapi import Depends, Query
+from fastapi import Depends, Query, Request
+from fastapi.dependencies.models import Dependant
+from fastapi.exceptions import RequestValidationError
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
@@ -123,3 +126,22 @@ def _without_fields(body: NoFields | None = None) -> None:
 
 
 NO_FIELDS = Depends(_without_fields)
+
+
+def _names(call: Dependant) -> set[str]:
+    """The parameters of the query that a call reads, itself or through what it depends on."""
+    return {field.alias for field in call.query_params}.union(*map(_names, call.dependencies))
+
+
+def _only_known(request: Request) -> None:
+    """Refuse a parameter that the call does not have, or has twice: the answer would be another than was asked for."""
+    known = _names(request.scope["route"].dependant)
+    given = Counter(name for name, _ in request.query_params.multi_items())
+    unknown = [{"type": "extra_forbidden", "loc": ("query", name)} for name in given if name not in known]
+    again = {"type": OWN_WORDS, "msg": "given more than once; give it once"}
+    problems = unknown + [{**again, "loc": ("query", name)} for name in known if given[name] > 1]
+    if problems:
+        raise RequestValidationError(problems)
+
+
+ONLY_KNOWN = Depends(_only_known)

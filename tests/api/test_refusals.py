@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from tests.api.conftest import MODEL, TEXT, Start, small_model
+from tests.api.conftest import MODEL, TEXT, Start, make_app, small_model
 
 SECRET = "zebra-secret-4711"
 UNKNOWN = "0" * 32
@@ -100,6 +101,24 @@ def test_fields_of_a_body_say_what_to_send(client: TestClient) -> None:
         "heads.1": "a whole number",
         "heads.2": "a whole number",
         "decimals": "a number up to 17",
+    }
+
+
+PATHS = make_app(Path("never-made"), small_model()).openapi()["paths"]
+CALLS = [(method, path) for path, methods in PATHS.items() for method in methods if path.startswith("/api")]
+
+
+@pytest.mark.parametrize(("method", "path"), CALLS)
+def test_every_call_refuses_parameters_that_it_does_not_have(client: TestClient, method: str, path: str) -> None:
+    known = [one["name"] for one in PATHS[path][method].get("parameters", []) if one["in"] == "query"]
+    query = "&".join(["max_cell=9", f"{SECRET}=1", *[f"{name}=1&{name}=2" for name in known]])
+    address = f"{path.format(run_id=UNKNOWN, model_id='none')}?{query}"
+    answer = client.request(method, address, json={} if method == "post" else None)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["details"]["fields"] == {
+        "max_cell": "not known here; leave it out",
+        SECRET: "not known here; leave it out",
+        **dict.fromkeys(known, "given more than once; give it once"),
     }
 
 
