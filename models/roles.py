@@ -4,8 +4,9 @@ A role is the highest corrected score (so far above chance, 1 = all of it) among
 that come within TIE of it count as equal, and then the one with fewer targets wins: whoever looks at the previous token
 also looks at something near. A head with nearly the entropy of equal weights is "uniform", any other "mixed". Weight on
 a sink of the head's own (GPT-OSS), on the first token or on special tokens is where a head rests when it has nothing to
-do: such a sink is told beside the role, which is then read from what is left; where nothing is left the role is "sink".
-Where a score cannot be told on a text, nor can its role. Works on the figures of `models/head_scores.py`.
+do: such a sink is told beside the role, which is then read from what is left; where next to nothing is left the role is
+"sink". Where a score cannot be told on a text, nor can its role, and where none can, nor can "mixed", which is none of
+them. Works on the figures of `models/head_scores.py`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ ROLES = ("previous", "self", "next", "duplicate", "induction", "punctuation", "l
 THRESHOLD = 0.3
 TIE = 0.05  # of the highest corrected score
 SINK = 0.5  # of the mass
+REST = 0.05  # of the mass: a head that leaves less than this beside its sinks does nothing else
 UNIFORM = 0.95  # of the entropy that equal weights have
 
 Figures = Mapping[str, Any]
@@ -28,7 +30,7 @@ def role_of(head: Figures, threshold: float = THRESHOLD) -> dict[str, Any]:
     """Tell a head's role from its figures.
 
     Args:    head: scores, entropy, own_sink and without, as in head_scores; threshold: of the corrected score
-    Values:  name: the role; None where the text is too short to tell. best: the leading score, whatever it is;
+    Values:  name: the role; None where the text cannot tell. best: the leading score, whatever it is;
              corrected: the highest one, which the threshold is for, up to TIE above that of best; otherwise: the name
              below the threshold. sinks: own, first, special; of: the version that was read: beside a sink of the
              head's own "first" at least, since scores of "all" are of the weights as they are, not of what it leaves
@@ -39,10 +41,10 @@ def role_of(head: Figures, threshold: float = THRESHOLD) -> dict[str, Any]:
     if head["entropy"] is None and "own" not in sinks:
         best, corrected, otherwise = None, None, None
     elif read is None or read["entropy"] is None:
-        best, corrected, otherwise = None, None, "sink"
+        best, corrected, otherwise = None, None, "sink" if _rest(head, of) < REST else None
     else:
         best, corrected = _leading(read["scores"])
-        otherwise = "uniform" if read["entropy"]["normalised"] >= UNIFORM else "mixed"
+        otherwise = "uniform" if read["entropy"]["normalised"] >= UNIFORM else None if best is None else "mixed"
     return {
         "name": best if corrected is not None and corrected >= threshold else otherwise,
         "best": best,
@@ -69,6 +71,13 @@ def _sinks(head: Figures) -> list[str]:
     if without["special"] is not None and special_mass(read) >= SINK * left:
         sinks.append("special")
     return sinks
+
+
+def _rest(head: Figures, of: str) -> float:
+    # the mean mass that a head's own sink and the keys left out in a version leave; too few rows of it may be readable
+    left_out = head["without"][of]
+    removed: float = 0.0 if left_out is None else left_out["removed"]
+    return 1.0 - removed - (head["own_sink"] or 0.0)
 
 
 def special_mass(figures: Figures) -> float:

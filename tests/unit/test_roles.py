@@ -30,6 +30,7 @@ def heads(
     window: int = 0,
     sink: float = 0.0,
     causal: bool = True,
+    same_sequence: bool = True,
 ) -> list[dict[str, Any]]:
     """Figures of heads with just these weights: their logarithms are the scores, through an identity as keys."""
     n_heads, n, m = weights.shape
@@ -38,8 +39,8 @@ def heads(
     sinks = torch.full((n_heads,), math.log(sink), dtype=torch.float64) if sink else None
     query = weights.clamp(min=1e-30).double().log()
     key = torch.eye(m, dtype=torch.float64).expand(n_heads, -1, -1)
-    facts = TokenFacts(ids, tuple(i in special for i in range(n)), tuple(i % PERIOD == 7 for i in range(n)))
-    targets = HeadTargets(mask, facts, same_sequence=True)
+    facts = TokenFacts(ids, tuple(i in special for i in range(m)), tuple(i % PERIOD == 7 for i in range(m)))
+    targets = HeadTargets(mask, facts, same_sequence=same_sequence)
     inputs = AttentionInputs(
         query, key, torch.zeros(n_heads, m, 1, dtype=torch.float64), 1.0, mask, targets=targets, sink_logits=sinks
     )
@@ -93,6 +94,28 @@ def test_a_head_that_only_rests_is_a_sink() -> None:
     found = role(at(*(0 for _ in ROWS)))
     assert (found["name"], found["best"], found["sinks"]) == ("sink", None, ["first"])
     assert set(found["untested"]) == set(ROLES)
+
+
+def test_where_much_is_left_beside_a_sink_but_in_too_few_rows_the_text_cannot_tell() -> None:
+    n = MIN_ROWS + 1  # the first row sees one key only
+    weights = 0.6 * torch.zeros(1, n, n).index_fill(2, torch.tensor(0), 1.0) + 0.4 * torch.eye(n)
+    weights[0, 4] = torch.eye(n)[0]  # of this row nothing is left: one too few
+    (head,) = heads(weights, ids=tuple(range(n)))
+    found = role_of(head)
+    assert (head["scores"]["self"]["rows"], head["without"]["first"]["scores"]["self"]) == (MIN_ROWS, None)
+    assert (found["name"], found["best"], found["sinks"]) == (None, None, ["first"])
+    (rest,) = heads(weights / 10 + 0.9 * weights[:, [4]], ids=tuple(range(n)))
+    assert rest["without"]["first"]["removed"] > 0.95
+    assert (role_of(rest)["name"], role_of(rest)["sinks"]) == ("sink", ["first"]), "there is nothing to read"
+
+
+def test_none_of_the_roles_is_not_said_where_none_could_be_tested() -> None:
+    """Attention to a text without punctuation: only the entropy can be told."""
+    weights = torch.stack([torch.eye(7).repeat(3, 1), torch.full((21, 7), 1 / 7)])
+    narrow, even = (role_of(head) for head in heads(weights, ids=tuple(range(7)), same_sequence=False))
+    assert (narrow["name"], narrow["best"], narrow["sinks"]) == (None, None, [])
+    assert set(narrow["untested"]) == set(ROLES)
+    assert even["name"] == "uniform", "its entropy says so"
 
 
 def test_a_sink_is_told_beside_what_the_rest_does() -> None:
