@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from app.dependencies import Services
 from models.reference import NAMES
 from models.tokens import Token
-from tests.api.conftest import MODEL, Start, small_model, until
+from tests.api.conftest import MODEL, SEQ2SEQ, Start, make_app, small_model, submit, until
 
 PATH = f"/api/models/{MODEL}/reference"
 
@@ -68,16 +68,46 @@ def replace_weights(services: Services, monkeypatch: pytest.MonkeyPatch, revisio
     models.model.description = replace(models.model.description, revision=str(revision))
 
 
+def hold(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> threading.Event:  # noqa: ANN401
+    """Calls of this method get no further before the event is set."""
+    go, call = threading.Event(), getattr(owner, name)
+
+    def held(*given: Any, **named: Any) -> Any:  # noqa: ANN401  what the method gives
+        go.wait(5)
+        return call(*given, **named)
+
+    monkeypatch.setattr(owner, name, held)
+    return go
+
+
+def test_other_weights_have_another_panel(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small_model()
+    client = start(model)
+    first = client.post(PATH, json={}).json()
+    replace_weights(services_of(client), monkeypatch, "fake-2")
+    assert client.get(f"{PATH}/state").json()["status"] == "absent"
+    assert client.get(PATH).status_code == 404
+    second = client.post(PATH, json={}).json()
+    assert (first["revision"], second["revision"], model.runs) == ("fake-1", "fake-2", 2 * len(NAMES))
+    replace_weights(services_of(client), monkeypatch, "fake-1")
+    assert client.get(PATH).json() == first
+
+
+def test_another_model_has_another_panel(client: TestClient) -> None:
+    entries = [services_of(client).models.entry(model) for model in (MODEL, SEQ2SEQ)]
+    assert entries[0].revision == entries[1].revision, "nothing else tells them apart"
+    first = client.post(PATH, json={}).json()
+    other = f"/api/models/{SEQ2SEQ}/reference"
+    assert client.get(other).status_code == 404
+    assert client.post(other, json={}).json()["model"] == SEQ2SEQ
+    assert client.get(other).json()["model"] == SEQ2SEQ
+    assert client.get(PATH).json() == first
+
+
 def test_weights_replaced_in_the_line_leave_no_panel(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     client = start(small_model())
     services = services_of(client)
-    go, load = threading.Event(), services.models.load
-
-    def held(*asked: Any) -> Any:  # noqa: ANN401  a model
-        go.wait(5)
-        return load(*asked)
-
-    monkeypatch.setattr(services.models, "load", held)
+    go = hold(services.models, "load", monkeypatch)
     work = services.references.submit(MODEL, wanted=True)
     replace_weights(services, monkeypatch, "fake-2")
     go.set()
@@ -109,6 +139,29 @@ def test_a_panel_asked_for_during_a_download_is_that_of_what_came(
     assert client.get(PATH).json()["revision"] == "fake-1"
     assert model.runs == len(NAMES)
     until(lambda: not services.references._works)
+
+
+def test_a_panel_that_was_stopped_leaves_its_place_in_the_line(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small_model()
+    client, go = start(model, queue_limit=1), hold(model, "run", monkeypatch)
+    first = submit(client, "first")["links"]["self"]
+    until(lambda: client.get(first).json()["status"] != "queued")
+    client.post(PATH, json={}, headers={"Prefer": "respond-async"})
+    body = {"model": MODEL, "text": "second"}
+    assert client.post("/api/runs", json=body).json()["error"]["code"] == "queue_full"
+    assert client.delete(PATH).json() == {"cancelled": True}
+    assert submit(client, "second")["status"] == "queued"
+    go.set()
+
+
+def test_a_server_that_ends_stops_its_panels(tmp_path: Path) -> None:
+    model = small_model(delay_s=0.05)
+    with TestClient(make_app(tmp_path, model), base_url="http://127.0.0.1") as client:
+        panels = services_of(client).references
+        running, queued = (panels.submit(name, wanted=True) for name in (MODEL, SEQ2SEQ))
+        until(lambda: model.layers_done > 0)
+    assert [running.record.status, queued.record.status] == ["cancelled", "cancelled"]
+    assert model.runs == 1
 
 
 def test_one_tokenizer_is_not_used_by_two_threads(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,9 @@ def test_it_is_computed_once_and_survives_a_restart(start: Start, tmp_path: Path
     assert start(model, data_dir=tmp_path / "kept").get(PATH).status_code == 404
 
 
-def test_other_weights_have_another_panel(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_panel_of_another_format_or_implementation_is_not_shown(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     panel_of(client)
     service = client.app.state.services.references  # type: ignore[attr-defined]
     monkeypatch.setattr("app.services.references.FORMAT_VERSION", "other")
