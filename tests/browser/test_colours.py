@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ SCALES = """async () => {
     }));
 }"""
 # Where a number from 0 to 1 lies on its scale, as docs/reading-the-pictures.md has it.
-PLACES = {
+PLACES: dict[str, Callable[[float], float]] = {
     "sqrt": math.sqrt,
     "linear": lambda number: number,
     "log": lambda number: 0 if number == 0 else max(0, 1 + math.log10(number) / 4),
@@ -47,7 +48,7 @@ def lightness(colour: Colour) -> float:
     long = 0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue
     medium = 0.2119034982 * red + 0.6806995451 * green + 0.1073969566 * blue
     short = 0.0883024619 * red + 0.2817188376 * green + 0.6299787005 * blue
-    return 0.2104542553 * long ** (1 / 3) + 0.7936177850 * medium ** (1 / 3) - 0.0040720468 * short ** (1 / 3)
+    return 0.2104542553 * math.cbrt(long) + 0.7936177850 * math.cbrt(medium) - 0.0040720468 * math.cbrt(short)
 
 
 def is_even(scale: list[tuple[float, Colour]]) -> bool:
