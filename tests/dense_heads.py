@@ -83,13 +83,29 @@ class Dense:
         ]
         return torch.stack(found)
 
+    def uniform_distance(self, version: str) -> list[float]:
+        """Mean distance of equal weights over the rows that count of each head."""
+        mask, _weights, counted = self._left(version)
+        n = self.mask.shape[0]
+        distance = (torch.arange(n)[:, None] - torch.arange(n)[None]).abs().double()
+        of_row = (distance * mask).sum(-1) / mask.sum(-1).clamp(min=1)
+        return [float(of_row[r].mean()) for r in counted]
+
     def concentration(self, version: str) -> list[tuple[float, float]]:
         """(share of the most-read key, the same under uniform attention) of each head."""
-        mask, weights, counted = self._left(version)
+        mask, _weights, counted = self._left(version)
         uniform = mask / mask.sum(-1, keepdim=True).clamp(min=1)
-        return [
-            (float(w[r].mean(0).max()), float(uniform[r].mean(0).max())) for w, r in zip(weights, counted, strict=True)
-        ]
+        shares = self.by_key(version).amax(-1).tolist()
+        return [(share, float(uniform[r].mean(0).max())) for share, r in zip(shares, counted, strict=True)]
+
+    def by_key(self, version: str) -> Tensor:
+        """(n_heads, key_len): mean weight on each key."""
+        _mask, weights, counted = self._left(version)
+        return torch.stack([w[r].mean(0) for w, r in zip(weights, counted, strict=True)])
+
+    def rows(self, version: str) -> list[int]:
+        """How many rows of each head count."""
+        return self._left(version)[2].sum(-1).tolist()
 
     def row_share(self, version: str) -> Tensor:
         """(query_len): what each row counts for, mean over the heads with enough rows."""
@@ -137,10 +153,17 @@ def assert_same(found: dict[str, Tensor], dense: Dense, tolerance: float) -> int
         torch.testing.assert_close(found["entropy"][at, 0, some], expected[0], rtol=0, atol=tolerance * 10)  # nats
         shares = torch.tensor(dense.concentration(version), dtype=torch.float64).T[:, some]
         torch.testing.assert_close(found["concentration"][at, [0, 2]][:, some], shares, **close)
+        # the key that is named has the largest share: of two that are as near as rounding brings them, either has
+        key = found["concentration"][at, 1, some].long()[:, None]
+        of_key = dense.by_key(version)[some].gather(1, key)[:, 0]
+        torch.testing.assert_close(of_key, shares[0], rtol=0, atol=2 * tolerance)
         if dense.same_sequence:
             by_distance, given = dense.by_distance(version)[some], found["by_distance"][at, some].double()
             torch.testing.assert_close(given, by_distance, **close)
             steps = torch.arange(n, dtype=torch.float64)
             torch.testing.assert_close(given @ steps, by_distance @ steps, rtol=0, atol=tolerance * n)
             torch.testing.assert_close(found["row_share"][at].double(), dense.row_share(version), **close)
+            # counts of keys, in float64 on both sides: only the order of the sums differs
+            uniform = torch.tensor(dense.uniform_distance(version), dtype=torch.float64)[some]
+            torch.testing.assert_close(found["uniform_distance"][at, some].double(), uniform, rtol=1e-12, atol=0)
     return seen
