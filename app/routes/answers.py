@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from typing import Any
 
 from fastapi import Request, Response
@@ -11,14 +12,15 @@ from pydantic_core import to_json
 from app.services.records import RunRecord
 
 JSON = "application/json"
+RULES = secrets.token_hex(4)  # of this process: after a restart roles, words and digits of the same run may be others
 NOT_MODIFIED: dict[int | str, dict[str, Any]] = {
     304: {"description": "The copy named by If-None-Match is still right."}
 }
 
 
 def run_tag(request: Request, record: RunRecord) -> str:
-    """The ETag of an answer that depends on a finished run and the query alone."""
-    return content_tag(f"{record.id} {record.created} {request.url.path} {request.url.query}".encode())
+    """The ETag of an answer that depends on a finished run, the query and the code alone."""
+    return content_tag(f"{RULES} {record.id} {record.created} {request.url.path} {request.url.query}".encode())
 
 
 def content_tag(content: bytes) -> str:

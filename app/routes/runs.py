@@ -62,12 +62,9 @@ def read_run(run_id: str, request: Request, runs: Runs) -> Response:
 
 
 @router.delete("/{run_id}", responses=responses(404, 422))
-def delete_run(run_id: str, services: Everything) -> schemas.Deleted:
+def delete_run(run_id: str, runs: Runs) -> schemas.Deleted:
     """Cancel an unfinished run unless somebody else waits for it; forget any other."""
-    outcome = services.runs.delete(run_id)
-    if outcome == "forgotten":
-        services.alignments.forget(run_id)
-    return schemas.Deleted.model_validate({"id": run_id, "outcome": outcome})
+    return schemas.Deleted.model_validate({"id": run_id, "outcome": runs.delete(run_id)})
 
 
 @router.post(

@@ -6,8 +6,6 @@ grow with the size of the matrix. Nothing here knows HTTP; how tokens are aligne
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,6 +13,7 @@ import torch
 from torch import Tensor
 
 from app.services.errors import ComparisonTooLarge
+from app.services.kept import Kept
 from app.services.lenses import Side as Text
 from app.services.lenses import sides_of, tokens_of
 from app.services.store import Stored
@@ -91,15 +90,10 @@ class Pair:
 
 
 class Alignments:
-    """Which tokens of two runs belong together, of the last pairs: every step of a zoom asks for the same ones.
-
-    Each is found once, whichever thread asks first, and no text is kept but that of their segments.
-    """
+    """Which tokens of two runs belong together, of the last pairs: every step of a zoom asks for the same ones."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, ...], Alignment] = OrderedDict()
-        self._lock = threading.Lock()
-        self._aligning = threading.Lock()  # one pair at a time: whoever waits may want the same
+        self._known: Kept[Alignment] = Kept(KEPT_ALIGNMENTS)
 
     def pair_up(self, a: Side, b: Side) -> Pair:
         """Align the axes of two heads."""
@@ -113,29 +107,11 @@ class Alignments:
 
     def forget(self, run_id: str) -> None:
         """Drop what was found of a run."""
-        with self._lock:
-            for key in [key for key in self._known if run_id in key]:
-                del self._known[key]
+        self._known.forget(run_id)
 
     def _aligned(self, a: Side, b: Side, axis: int) -> Alignment:
         key = tuple(part for side in (a, b) for part in (side.run[0].id, side.run[0].created, side.texts[axis]))
-        found = self._kept(key)
-        if found is None:
-            with self._aligning:
-                found = self._kept(key)
-                if found is None:
-                    found = align(a.axis(axis), b.axis(axis))
-                    with self._lock:
-                        self._known[key] = found
-                        while len(self._known) > KEPT_ALIGNMENTS:
-                            self._known.popitem(last=False)
-        return found
-
-    def _kept(self, key: tuple[str, ...]) -> Alignment | None:
-        with self._lock:
-            if key in self._known:
-                self._known.move_to_end(key)
-            return self._known.get(key)
+        return self._known.find(key, lambda: align(a.axis(axis), b.axis(axis)))
 
 
 def compare(pair: Pair, rows: Span | None, cols: Span | None, max_cells: int) -> dict[str, Any]:

@@ -94,4 +94,5 @@ class JobQueue:
             self._tell_positions()
             started = self._clock()
             job.run()
+            del job  # its text may be deleted before the next one comes
             self._seconds_per_job += 0.3 * (self._clock() - started - self._seconds_per_job)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from typing import Literal
 
 from torch import Tensor
 
 from app.services.errors import LensRefused, OutOfRange
+from app.services.kept import Kept, Key
 from app.services.records import RunRecord
 from app.services.store import Stored
 from models.errors import LensUnavailable
@@ -29,30 +28,22 @@ class LensService:
 
     def __init__(self) -> None:
         self._segmenter = Segmenter()
-        self._units: OrderedDict[tuple[str, ...], tuple[TextUnit, ...]] = OrderedDict()
-        self._rollouts: OrderedDict[tuple[str, str, str, int], Tensor] = OrderedDict()
-        self._lock = threading.Lock()
-        self._cutting = threading.Lock()  # one text at a time: whoever waits may want the same
-        self._rolling = threading.Lock()  # one rollout at a time: the next layer goes on from it
+        self._units: Kept[tuple[TextUnit, ...]] = Kept(KEPT_UNITS)
+        self._rollouts: Kept[Tensor] = Kept(KEPT_ROLLOUTS)
+
+    def forget(self, run_id: str) -> None:
+        """Drop what was worked out of a run."""
+        self._units.forget(run_id)
+        self._rollouts.forget(run_id)
 
     def units(self, record: RunRecord, unit: Unit, side: Side) -> tuple[TextUnit, ...]:
         """The units of one side of a run. Raises OutOfRange where the run has no such side."""
         tokens = tokens_of(record, side)
         if not tokens:
             raise OutOfRange("side", side, "source")
-        key = (record.id, record.created, unit, side)
-        with self._lock:
-            if key in self._units:
-                self._units.move_to_end(key)
-                return self._units[key]
-        with self._cutting:
-            if key not in self._units:
-                found = self._segmenter.units(tokens, unit)
-                with self._lock:
-                    self._units[key] = found
-                    while len(self._units) > KEPT_UNITS:
-                        self._units.popitem(last=False)
-            return self._units[key]
+        return self._units.find(
+            (record.id, record.created, unit, side), lambda: tuple(self._segmenter.units(tokens, unit))
+        )
 
     def axes(self, record: RunRecord, site: str, unit: Unit) -> tuple[Axis, Axis]:
         """The units of a site's rows and columns."""
@@ -83,20 +74,15 @@ class LensService:
     def _rollout(self, record: RunRecord, capture: CaptureReader, site: str, layer: int) -> Tensor:
         """The rollout up to a layer, going on from the nearest one below that is kept."""
 
-        def key(at: int) -> tuple[str, str, str, int]:
+        def key(at: int) -> Key:
             return (record.id, record.created, site, at)
 
-        with self._rolling:
-            first = next((at for at in range(layer, -1, -1) if key(at) in self._rollouts), -1)
-            below = self._rollouts.get(key(first))
-            if first == layer and below is not None:
-                self._rollouts.move_to_end(key(layer))
-                return below
-            found = rollout(capture, site, layer, below=below, first=first + 1)
-            self._rollouts[key(layer)] = found
-            while len(self._rollouts) > KEPT_ROLLOUTS:
-                self._rollouts.popitem(last=False)
-            return found
+        def roll() -> Tensor:
+            kept = ((at, self._rollouts.get(key(at))) for at in range(layer - 1, -1, -1))
+            first, below = next(((at, found) for at, found in kept if found is not None), (-1, None))
+            return rollout(capture, site, layer, below=below, first=first + 1)
+
+        return self._rollouts.find(key(layer), roll)
 
 
 def sides_of(record: RunRecord, site: str) -> tuple[Side, Side]:

@@ -88,6 +88,11 @@ class StageService:
             if work.leave():
                 self._stop(work)
 
+    def forget(self, run_id: str) -> None:
+        """Keep nothing of a run; whoever waits for its comparison still gets it."""
+        with self._lock:
+            self._works.pop(run_id, None)
+
     def close(self) -> None:
         """Stop every unfinished comparison."""
         with self._lock:

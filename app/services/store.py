@@ -14,6 +14,7 @@ import shutil
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,8 +49,14 @@ class RunStore:
         self._pending: OrderedDict[str, Stored] = OrderedDict()  # finished, not yet on disk; the first is being written
         self._open: OrderedDict[str, Stored] = OrderedDict()
         self._sizes: OrderedDict[str, int] = OrderedDict()  # bytes on disk, least recently used first
+        self._forgotten = 0  # how many runs were
+        self._when_forgotten: list[Callable[[str], None]] = []
         self._closed = False
         self._thread = threading.Thread(target=self._write_behind, name="store", daemon=True)
+
+    def when_forgotten(self, *tell: Callable[[str], None]) -> None:
+        """Have these told the id of each run that is deleted or dropped, from any thread: they may hold its text."""
+        self._when_forgotten.extend(tell)
 
     def start(self) -> None:
         """Remove what an earlier process left half-written, count what is there, and start writing."""
@@ -88,11 +95,12 @@ class RunStore:
         if not is_run_id(run_id):
             return None
         with self._changed:
+            before = self._forgotten
             stored = self._pending.get(run_id) or self._open.get(run_id)
             if run_id in self._open:
                 self._open.move_to_end(run_id)
         if stored is None and (stored := self._read(run_id)) is not None:
-            self._keep_open(stored)
+            self._keep_open(stored, before)
         if stored is not None:
             self._touch(run_id)
         return stored
@@ -114,7 +122,17 @@ class RunStore:
         with self._changed:
             known = [places.pop(run_id, None) is not None for places in (self._pending, self._open, self._sizes)]
             self._changed.notify_all()
-        return self._remove(run_id) or any(known)
+        known.append(self._remove(run_id))
+        self._let_go(run_id)
+        return any(known)
+
+    def _let_go(self, run_id: str) -> None:
+        """Nothing of a run that is no longer here stays in memory; it may have been read until now."""
+        with self._changed:
+            self._open.pop(run_id, None)
+            self._forgotten += 1
+        for tell in self._when_forgotten:
+            tell(run_id)
 
     def _backlog(self) -> int:
         return sum(record.bytes for record, _ in self._pending.values())
@@ -128,18 +146,23 @@ class RunStore:
         with contextlib.suppress(FileNotFoundError):
             os.utime(self._folder / run_id)
 
-    def _keep_open(self, stored: Stored) -> None:
+    def _keep_open(self, stored: Stored, before: int) -> None:
+        """Keep a run open, unless one was forgotten since: it may be this one."""
         with self._changed:
-            self._open[stored[0].id] = stored
-            while len(self._open) > OPEN_CAPTURES:
-                self._open.popitem(last=False)
+            if self._forgotten == before:
+                self._open[stored[0].id] = stored
+            dropped = [self._open.popitem(last=False)[1][0] for _ in range(len(self._open) - OPEN_CAPTURES)]
+        for record in dropped:
+            if not record.stored:
+                self._let_go(record.id)
 
     def _keep_unstored(self, stored: Stored) -> None:
         """A run that the disk would not take stays readable until the next such one: it fills memory."""
         with self._changed:
-            for run_id in [run_id for run_id, (record, _) in self._open.items() if not record.stored]:
-                del self._open[run_id]
-        self._keep_open(stored)
+            others = [run_id for run_id, (record, _) in self._open.items() if not record.stored]
+        for run_id in others:
+            self._let_go(run_id)
+        self._keep_open(stored, self._forgotten)
 
     def _read(self, run_id: str) -> Stored | None:
         """One run from disk; its tensors are mapped, not loaded."""
@@ -164,8 +187,14 @@ class RunStore:
                 self._changed.wait_for(lambda: self._pending or self._closed)
                 if not self._pending:
                     return
-                record, capture = next(iter(self._pending.values()))
-            self._settle(record, capture, written=self._write(record, capture))
+            self._write_oldest()
+
+    def _write_oldest(self) -> None:
+        """A call of its own: the thread that waits for the next run holds nothing of the last one."""
+        with self._changed:
+            oldest = next(iter(self._pending.values()), None)  # none if it was forgotten just now
+        if oldest is not None:
+            self._settle(*oldest, written=self._write(*oldest))
 
     def _settle(self, record: RunRecord, capture: CaptureReader, *, written: bool) -> None:
         """The run waits no longer, once the disk holds its record as it is now: it may have changed meanwhile."""
