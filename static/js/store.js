@@ -27,7 +27,7 @@ export const INITIAL = Object.freeze({
   count: { status: 'idle', count: null, limit: null, over: false, error: null },
   run: NO_RUN,
   overview: { status: 'none', pool: null, shape: null, cells: null, error: null },
-  heads: { status: 'none', list: [], bins: [] },
+  heads: { status: 'none', list: [], bins: [], error: null },
   finder: FINDER,
   reference: { on: false, status: 'none', key: null, progress: null, texts: [], heads: [], error: null },
   grid: null,

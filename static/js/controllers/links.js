@@ -1,6 +1,6 @@
 /**
  * Marks links and asks which heads make them. Answers `mark` (begin or stop), `mark-token`, `mark-cell`, `mark-extend`,
- * `unmark`, `unmark-all`, `pin-cell`. Links stay when the run changes, on the same characters where the text is the same.
+ * `unmark`, `unmark-all`, `pin-cell`, `retry-figures`. Links stay when the run changes, on the same characters where the text is the same.
  * The newest wish wins. Marking opens the best head, and so does a run made here, unless another was chosen since.
  */
 
@@ -16,6 +16,7 @@ export function controlLinks(store) {
   let asked = null; // "run|site|links" that the heads are of, or are on their way for
   let refusedIn = null; // "run|site" whose service refused what is in `refused`
   let jump = false; // the best head is wanted on the screen
+  let missed = false; // it would have been, and the heads could not be asked
   let opening = false; // it is being put there
   let byHand = false; // another one was chosen since
   let made = false; // the newest run was asked for here, not opened by a link or by Back
@@ -111,7 +112,10 @@ export function controlLinks(store) {
       if (name === 'pairs' && links.some((link) => linkText(link) === given)) {
         jump = moves;
         patch({ refused: [...store.state.pairs.refused, given] });
-      } else patch({ ...NO_HEADS, status: 'error', error });
+      } else {
+        missed = moves;
+        patch({ ...NO_HEADS, status: 'error', error });
+      }
     }
   }
 
@@ -140,6 +144,12 @@ export function controlLinks(store) {
       if (state.pairs.status !== 'none') patch(NO_HEADS);
     }
   }
+
+  store.on('retry-figures', () => {
+    if (store.state.pairs.status !== 'error') return;
+    [asked, jump] = [null, missed];
+    want(store.state);
+  });
 
   store.on('run', () => {
     made = !linked;

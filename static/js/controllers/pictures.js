@@ -1,8 +1,9 @@
-/** Loads what a finished run shows: the overview of all heads, and each head's scores. Stale answers are aborted. */
+/** Loads what a finished run shows: the overview of all heads, and each head's scores. Stale answers are aborted. Answers retry-figures. */
 
 import * as api from '../api.js';
 import { finished, siteOf } from '../select.js';
 
+const NO_HEADS = { status: 'none', list: [], bins: [], error: null };
 const NO_OVERVIEW = { status: 'none', pool: null, shape: null, cells: null, error: null };
 
 /** Follows the run, its site and the pooling. */
@@ -25,12 +26,12 @@ export function controlPictures(store) {
   }
 
   async function loadHeads(id, site) {
-    store.set({ heads: { status: 'loading', list: [], bins: [] } });
+    store.set({ heads: { ...NO_HEADS, status: 'loading' } });
     try {
       const { heads: list, bins: { [site]: bins = [] } } = await api.getHeads(id, site);
-      if (scored === `${id}|${site}`) store.set({ heads: { status: 'ready', list, bins } });
-    } catch {
-      if (scored === `${id}|${site}`) store.set({ heads: { status: 'error', list: [], bins: [] } });
+      if (scored === `${id}|${site}`) store.set({ heads: { ...NO_HEADS, status: 'ready', list, bins } });
+    } catch (error) {
+      if (scored === `${id}|${site}`) store.set({ heads: { ...NO_HEADS, status: 'error', error } });
     }
   }
 
@@ -38,8 +39,17 @@ export function controlPictures(store) {
     fetching.abort();
     shown = null;
     scored = null;
-    store.set({ overview: NO_OVERVIEW, heads: { status: 'none', list: [], bins: [] } });
+    store.set({ overview: NO_OVERVIEW, heads: NO_HEADS });
   }
+
+  store.on('retry-figures', () => {
+    const { state } = store;
+    const summary = finished(state);
+    if (!summary) return;
+    const { site } = siteOf(state);
+    if (state.heads.status === 'error') loadHeads(summary.id, site);
+    if (state.overview.status === 'error') loadOverview(summary.id, site, state.view.pool);
+  });
 
   store.subscribe(['run', 'view'], (state) => {
     const summary = finished(state);

@@ -1,6 +1,7 @@
 /**
  * Loads what a view of all heads needs beyond their figures: the layers' reach and how alike heads are. Each is asked for
  * when its view is first open, once for each run and site; an older request is aborted. Between two texts there is no reach.
+ * Answers retry-figures.
  */
 
 import * as api from '../api.js';
@@ -35,6 +36,11 @@ export function controlReports(store) {
       store.set({ [name]: NONE });
     };
 
+    store.on('retry-figures', () => {
+      const { state } = store;
+      const { status, key } = state[name]; // what is of another run or site is forgotten already
+      if (status === 'error') begin(key, state.run.id, siteOf(state).site);
+    });
     store.subscribe(['run', 'view', 'finder'], (state) => {
       const key = finished(state) ? `${state.run.id}|${siteOf(state).site}` : null;
       if (state[name].key !== null && state[name].key !== key) forget();

@@ -1,6 +1,6 @@
 /**
  * How alike heads are: which of three views is open, the list of near-duplicates, and the heads closest to the chosen one.
- * Listens to similarity, finder, view, preview, scheme; emits find, head, show-head.
+ * Listens to similarity, finder, view, preview, scheme; emits find, head, show-head, retry-figures.
  */
 
 import { CLOSE, distanceOf, headOf, isComparable, nearestTo, shortName } from '../alike.js';
@@ -11,6 +11,7 @@ import { shownHead, siteOf } from '../select.js';
 import { gradient, likenessColour } from '../tints.js';
 import { mountAlikeMap } from './alike-map.js';
 import { mountAlikePoints } from './alike-points.js';
+import { retryButton } from './retry.js';
 import { mountSegments } from './segments.js';
 
 const NEAREST = 8;
@@ -77,7 +78,8 @@ export function mountAlike(root, store) {
     const ready = isComparable(now.similarity);
     const heads = siteOf(now)?.n_heads;
     state.hidden = ready;
-    state.textContent = ready ? '' : status === 'error' ? errorText(error) : t(status === 'ready' ? 'finder.untested' : 'alike.loading');
+    if (status === 'error') keep(state, [error], () => [errorText(error), ' ', retryButton(store)]);
+    else keep(state, [status], () => (ready ? [] : t(status === 'ready' ? 'finder.untested' : 'alike.loading')));
     for (const [name, node] of Object.entries({ map, points, list })) node.hidden = !ready || now.finder.view !== name;
     ref(root, 'alike-points-legend').hidden = points.hidden;
     ref(root, 'alike-colour-label').hidden = points.hidden;

@@ -1,4 +1,4 @@
-/** How far each layer looks, with what uniform attention would do. Listens to layers, similarity, finder, view, preview; emits head, show-head. */
+/** How far each layer looks, with what uniform attention would do. Listens to layers, similarity, finder, view, preview; emits head, show-head, find, retry-figures. */
 
 import { alikeInLayers } from '../alike.js';
 import { el, ref, refill } from '../dom.js';
@@ -7,6 +7,7 @@ import { fixedText, t, whole } from '../i18n.js';
 import { finished, isCross, shownHead, siteOf } from '../select.js';
 import { curve, scaleLine } from './layer-curve.js';
 import { findings } from './layer-findings.js';
+import { retryButton } from './retry.js';
 
 /** Distances are whole tokens; halves of them come from a mean over heads. */
 const far = (value) => (value === null || value === undefined ? '–' : Number.isInteger(value) ? whole(value) : fixedText(value, 1));
@@ -74,6 +75,15 @@ function content({ bins, near, layers, verdicts, warnings }, wanted, alike, stor
   ];
 }
 
+const problem = (words, store) => el('p', { class: 'fine', role: 'alert' }, words, ' ', retryButton(store));
+
+/** What stands where no layers can: why there are none, or that they are on their way. */
+function insteadOf(state, store) {
+  const { status, error } = state.layers;
+  if (status === 'error' && !isCross(state)) return problem(errorText(error), store);
+  return el('p', { class: 'fine', role: 'status' }, t(isCross(state) ? 'layers.none' : 'layers.loading'));
+}
+
 /** Mounts the view of layers. */
 export function mountLayers(root, store) {
   const box = ref(root, 'layers-box');
@@ -108,13 +118,14 @@ export function mountLayers(root, store) {
   });
   let built = [];
   store.subscribe(['layers', 'finder', 'similarity', 'run', 'view'], (state) => {
-    const { layers: { status, answer, error }, similarity: { distances }, finder } = state;
+    const { layers: { status, answer }, similarity: { distances, error: unlike }, finder } = state;
     if (finder.tab !== 'layers' || !finished(state)) return;
-    const wanted = [status, answer, finder.version, distances, isCross(state)];
+    const wanted = [status, answer, finder.version, distances, unlike, isCross(state)];
     if (wanted.every((value, at) => value === built[at])) return;
     built = wanted;
-    const words = isCross(state) ? t('layers.none') : status === 'error' ? errorText(error) : t('layers.loading');
-    refill(box, status === 'ready' && answer.layers.length ? content(answer, finder.version, distances ? alikeInLayers(distances, siteOf(state).n_heads) : [], store) : el('p', { class: 'fine', role: 'status' }, words));
+    const alike = distances ? alikeInLayers(distances, siteOf(state).n_heads) : [];
+    const shown = status === 'ready' && answer.layers.length > 0;
+    refill(box, shown ? [unlike ? problem(t('layers.alike_failed', { why: errorText(unlike) }), store) : null, ...content(answer, finder.version, alike, store)] : insteadOf(state, store));
     mark(state);
   });
   store.subscribe(['view', 'preview'], follow);

@@ -1,6 +1,6 @@
 /**
  * Find by example: the button that marks links, the links that are marked, and the heads that make them.
- * Listens to run, view, preview, units, pairs, marking, pinned; emits mark, mark-extend, mark-cell, unmark, unmark-all, head, show-head.
+ * Listens to run, view, preview, units, pairs, marking, pinned; emits mark, mark-extend, mark-cell, unmark, unmark-all, head, show-head, retry-figures.
  */
 
 import { byTouch, el, fill, ref, refill, tokenLabel } from '../dom.js';
@@ -10,6 +10,7 @@ import { labelParts } from '../labels.js';
 import { linkText, problemOf, ranked, sidesKey } from '../links.js';
 import { axesOf, finished, mapAxes, shownHead, shownSides } from '../select.js';
 import { sentence, short } from './readout.js';
+import { retryButton } from './retry.js';
 
 const SHOWN = 10; // heads in the list
 
@@ -66,10 +67,10 @@ function prompt(state) {
   return sentence(`links.key${side}`, { query: el('b', {}, spanLabel(rows, marking.query)) });
 }
 
-function answer(state) {
+function answer(state, again) {
   const { status, error } = state.pairs;
   if (status === 'loading' && !state.pairs.heads.length) return [el('p', { class: 'fine' }, t('links.loading'))];
-  if (status === 'error') return [el('p', { class: 'fine' }, t('links.failed', { why: errorText(error) }))];
+  if (status === 'error') return [el('p', { class: 'fine' }, t('links.failed', { why: errorText(error) }), ' ', again())];
   return state.pairs.heads.length ? headList(state) : [];
 }
 
@@ -137,7 +138,7 @@ export function mountLinks(root, store) {
     const kept = refill(list, links.map((one, at) => linkRow(state, one, at)));
     if (!kept) (list.querySelector('li:last-child button') ?? mark).focus(); // the last of them was taken away
   });
-  const showAnswer = onChange((state) => refill(result, answer(state)));
+  const showAnswer = onChange((state) => refill(result, answer(state, () => retryButton(store, 'retry-figures', mark))));
   const press = (state) => {
     const { layer, head } = shownHead(state);
     for (const button of result.querySelectorAll('.link-head')) {

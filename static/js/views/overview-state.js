@@ -1,10 +1,11 @@
-/** What the overview and the head show while there is no picture: empty, queued, running, failed. Listens to run, overview; emits retry-map. */
+/** What the overview and the head show while there is no picture: empty, queued, running, failed. Listens to run, overview; emits retry-map, retry-figures. */
 
 import { el, fill, ref } from '../dom.js';
 import { errorText } from '../errors.js';
 import { t, whole } from '../i18n.js';
 import { colourOf, stepOf } from '../ramp.js';
 import { finished } from '../select.js';
+import { retryButton } from './retry.js';
 
 const percent = (done, total) => Math.round((100 * done) / total);
 
@@ -41,13 +42,13 @@ function emptyBox({ scheme }) {
   return el('div', { class: 'state-box' }, drawing, el('p', { class: 'state-title' }, t('empty.title')), el('p', {}, t('empty.how')));
 }
 
-function overviewBox(state) {
+function overviewBox(state, store) {
   const { run, overview } = state;
   if (run.phase === 'submitting' || run.phase === 'active') return progressBox(run);
   if (run.phase === 'cancelled') return el('div', { class: 'state-box' }, el('p', {}, t('empty.cancelled')));
   if (run.phase === 'failed' || run.phase === 'gone') return el('div', { class: 'state-box is-problem' }, el('p', {}, t(`empty.${run.phase}`)));
   if (run.phase === 'empty') return emptyBox(state);
-  if (overview.status === 'error') return el('div', { class: 'state-box is-problem' }, el('p', {}, errorText(overview.error)));
+  if (overview.status === 'error') return el('div', { class: 'state-box is-problem' }, el('p', { role: 'alert' }, errorText(overview.error)), retryButton(store));
   if (overview.status !== 'ready' && !overview.cells) return el('div', { class: 'state-box' }, el('p', { role: 'status' }, t('overview.loading')));
   return null;
 }
@@ -57,9 +58,8 @@ function headBox(state, store) {
   const { map } = state;
   if (!finished(state)) return null;
   if (map.status === 'error') {
-    const again = el('button', { type: 'button', class: 'small-button', onclick: () => store.emit('retry-map') }, t('run.again'));
     const settled = map.error?.code === 'lens_refused'; // it will be refused again
-    return el('div', { class: 'state-box is-problem' }, el('p', { role: 'alert' }, errorText(map.error)), settled ? null : again);
+    return el('div', { class: 'state-box is-problem' }, el('p', { role: 'alert' }, errorText(map.error)), settled ? null : retryButton(store, 'retry-map'));
   }
   if (state.plotlyWanted === 'failed') return el('div', { class: 'state-box is-problem' }, el('p', { role: 'alert' }, t('figure.no_plotly')));
   if (map.status === 'loading' && !map.window) return el('div', { class: 'state-box' }, el('p', { role: 'status' }, t('figure.loading')));
@@ -75,7 +75,7 @@ export function mountOverviewState(root, store) {
   let progress = null;
 
   store.subscribe(['run', 'overview', 'scheme'], (state) => {
-    const box = overviewBox(state);
+    const box = overviewBox(state, store);
     const stage = state.run.phase === 'active' ? stageOf(state.run) : null;
     const bar = overview.querySelector('progress');
     if (stage && bar && progress === state.run.id) { // the same elements, so that the bar moves on

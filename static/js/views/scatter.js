@@ -1,4 +1,4 @@
-/** All heads by two of their scores. Listens to finder, heads, run, scheme; emits find. */
+/** All heads by two of their scores. Listens to finder, heads, run, scheme; emits find, retry-figures. */
 
 import { el, fill, perFrame, ref } from '../dom.js';
 import { figureOf, MEASURES, missingReason, SHARES, surveyOf } from '../finder.js';
@@ -11,6 +11,7 @@ import { figureText } from '../table-columns.js';
 import { scoreName } from './finder-bar.js';
 import { fillLegend } from './points-legend.js';
 import { mountPoints } from './points.js';
+import { figuresFailed } from './retry.js';
 
 const SMALLEST = 60; // px: a figure that is not laid out yet is smaller
 
@@ -29,9 +30,10 @@ function pointsOf(state) {
 }
 
 /** What stands where no plot can: why there is none, and of which score. */
-function insteadOf(state) {
+function insteadOf(state, store) {
   const { heads: { status, list }, finder } = state;
-  if (status !== 'ready') return el('div', { class: 'state-box' }, el('p', {}, t(status === 'error' ? 'finder.failed' : 'finder.loading')));
+  if (status === 'error') return el('div', { class: 'state-box is-problem' }, figuresFailed(store));
+  if (status !== 'ready') return el('div', { class: 'state-box' }, el('p', {}, t('finder.loading')));
   const lacking = [...new Set([finder.x, finder.y])].filter((name) => !list.some((entry) => figureOf(entry, name, finder.version)));
   const reasons = lacking.map((name) => el('p', {}, t('scatter.lacks', { name: scoreName(name), why: t(missingReason(state, name)) })));
   const title = surveyOf(state).order.length ? 'scatter.none' : 'finder.none';
@@ -66,7 +68,7 @@ export function mountScatter(root, store) {
     empty.hidden = shown.length > 0;
     ref(root, 'scatter-foot').hidden = !shown.length;
     if (!shown.length) {
-      fill(empty, insteadOf(state));
+      fill(empty, insteadOf(state, store));
       points.clear();
       return;
     }
