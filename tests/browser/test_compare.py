@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -9,13 +10,14 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser.comparing import Compared
+from tests.browser.comparing import Compared, check_readout, check_tables
 from tests.browser.conftest import WIDE, OpenScreen
 from tests.browser.screen import until
 
 FIRST = "When Mary and John went to the store, John gave a drink to"
 SECOND = "Once, when Tom and Mary went to the park, Mary gave a ball to"
 PHONE = {"width": 390, "height": 844}
+BACKGROUND = "bar => getComputedStyle(bar).backgroundImage"
 PLOT_WIDTH = "document.querySelector('[data-ref=plot-d]').layout.width"
 TEXT = {
     "en": {"title": "Compare two heads", "open": "Compare …", "empty": "Nothing to compare yet"},
@@ -26,40 +28,6 @@ TEXT = {
 def own_page(open_screen: OpenScreen, server: str, **options: Any) -> Compared:
     """A browser of its own, whose list of runs is empty."""
     return Compared(open_screen(server, **options))
-
-
-def check_tables(compared: Compared) -> None:
-    """Every number of both tables is the API's."""
-    answer, fields, page = compared.answer, compared.fields, compared.page
-    rows = page.locator("[data-ref=changes] tbody tr")
-    expect(rows).to_have_count(len(answer["largest"]))
-    shown = rows.evaluate_all(
-        """rows => rows.map((row) => [
-            row.dataset.change, ...[...row.querySelectorAll('data')].map((one) => Number(one.value)),
-        ])"""
-    )
-    for (place, *numbers), change in zip(shown, answer["largest"], strict=True):
-        assert place == f"{change['row']}:{change['col']}"
-        assert numbers == [change["a"], change["b"], change["difference"]]
-    heads = {}
-    for side in ("a", "b"):
-        listed = compared.get(f"runs/{fields[side]}/heads", site=fields[f"site_{side}"])["heads"]
-        at = (fields[f"layer_{side}"], fields[f"head_{side}"])
-        heads[side] = next(one for one in listed if (str(one["layer"]), str(one["head"])) == at)
-    for name in heads["a"]["scores"]:
-        scores = [heads[side]["scores"][name] for side in ("a", "b")]
-        check_figures(page, name, [None if score is None else score["score"] for score in scores])
-    for name, field in (("entropy", "normalised"), ("distance", "mean"), ("concentration", "share")):
-        check_figures(page, name, [heads[side][name] and heads[side][name][field] for side in ("a", "b")])
-
-
-def check_figures(page: Page, name: str, values: list[float | None]) -> None:
-    """One row of the figures; its last number is the difference where both can be told."""
-    row = page.locator(f"[data-figure={name}]")
-    shown = [float(one) for one in row.locator("data").evaluate_all("nodes => nodes.map((node) => node.value)")]
-    known = [value for value in values if value is not None]
-    expected = [*known, known[0] - known[1]] if len(known) == 2 else known
-    assert shown == pytest.approx(expected, abs=1e-12), name
 
 
 def test_two_texts_on_one_model(open_screen: OpenScreen, fake_server: str) -> None:
@@ -89,6 +57,8 @@ def test_two_texts_on_one_model(open_screen: OpenScreen, fake_server: str) -> No
         assert numbers[side] == pytest.approx(compared.weight(side, row[side], row[side]), abs=1e-6)
     assert numbers["d"] == numbers["a"] - numbers["b"]
     assert numbers["d"] == pytest.approx(answer["difference"][at][at], abs=1e-6)
+    check_readout(compared, row, row)
+    assert row["a"] != row["b"]
     for name, index in (("a", row["a"][0]), ("d", at), ("b", row["b"][0])):  # the same place is marked on all three
         x, y = compared.place(name, index, index)
         line, column = compared.box(name, "row"), compared.box(name, "col")
@@ -156,11 +126,34 @@ def test_two_heads_of_one_run_from_the_list(open_screen: OpenScreen, fake_server
     expect(page.locator("[data-ref=changes]")).to_contain_text("equal everywhere")
 
 
+def check_colours(compared: Compared) -> None:
+    """Of the largest change on each side of 0: teal where A has more, ochre where B has more, as the legend says."""
+    changes = sorted(compared.answer["largest"], key=lambda change: float(change["difference"]))
+    for change in (changes[0], changes[-1]):
+        red, green, blue = colour = compared.screen.pixel(*compared.place("d", change["row"], change["col"]))
+        assert (red > green > blue) if change["difference"] < 0 else (red < green and red < blue)
+        tone = compared.colour_of(change["difference"])
+        assert colour == pytest.approx(tone, abs=4)  # Plotly mixes the two of 49 colours that are next to it
+    assert changes[0]["difference"] < -0.1 < 0.1 < changes[-1]["difference"]
+    legend = compared.page.locator(".legend-difference")
+    assert legend.locator(".legend-label").all_inner_texts() == ["B more", "A more"]
+    ends = re.findall(r"rgb\((\d+), (\d+), (\d+)\)", legend.locator(".legend-bar").evaluate(BACKGROUND))
+    assert [int(red) > int(blue) for red, _, blue in (ends[0], ends[-1])] == [True, False]
+    ticks = legend.locator(".legend-ticks span").evaluate_all(
+        "ticks => ticks.map((tick) => [tick.textContent, parseFloat(tick.style.left)])"
+    )
+    numbers = [float(text.replace("−", "-")) for text, _ in ticks]
+    assert numbers == [-1, -0.4, -0.1, 0, 0.1, 0.4, 1]
+    places = [50 + 50 * math.copysign(math.sqrt(abs(number)), number) for number in numbers]
+    assert [left for _, left in ticks] == pytest.approx(places, abs=0.01)  # per cent, written with four digits
+
+
 def test_a_change_leads_to_its_place(open_screen: OpenScreen, fake_server: str) -> None:
     compared = own_page(open_screen, fake_server)
     run = compared.make(FIRST)
     compared.open(f"#a={run}&b={run}&head_b=4")
     page = compared.page
+    check_colours(compared)
     change = compared.answer["largest"][3]
     page.locator("[data-ref=changes] tbody button").nth(3).click()
     until(lambda: len(compared.read()) == 3)
