@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
-import time
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -107,37 +105,6 @@ def test_two_texts_on_one_model(client: TestClient) -> None:
     matrices = weights(client, a), weights(client, b)
     assert_same(answer, expected(client, answer, *matrices))
     assert_largest(answer, *matrices)
-
-
-def test_a_zoom_aligns_once(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-
-    def counted(*given: Any) -> Alignment:
-        calls.append(given)
-        return align(*given)
-
-    monkeypatch.setattr(comparison, "align", counted)
-    a, b = make_run(client, "zoom into this")["id"], make_run(client, "zoom into that")["id"]
-    for rows in ("0:2", "1:3", "0:1"):
-        found(client, a, b, rows=rows)
-    found(client, b, a)
-    assert len(calls) == 2  # one for either order
-
-
-def test_who_asks_meanwhile_waits_for_the_same_alignment(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-
-    def slow(*given: Any) -> Alignment:
-        calls.append(given)
-        time.sleep(0.2)
-        return align(*given)
-
-    monkeypatch.setattr(comparison, "align", slow)
-    a, b = make_run(client, "asked twice")["id"], make_run(client, "asked two times")["id"]
-    with ThreadPoolExecutor(4) as pool:
-        answers = list(pool.map(lambda rows: found(client, a, b, rows=rows), ("0:2", "1:2", "0:1", "0:2")))
-    assert len(calls) == 1
-    assert answers[0] == answers[3]
 
 
 def test_nothing_of_a_deleted_run_is_kept(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,6 +241,19 @@ def test_cross_attention_compares_with_cross_attention_alone(client: TestClient)
     assert_same(answer, weights(client, run, **site) - weights(client, run, layer=2, **site))
 
 
+def test_axes_fit_by_characters_only_where_both_do(client: TestClient) -> None:
+    targets = ("the dog", "a dog")
+    a, b = (make_run(client, CAT, model=SEQ2SEQ, target_text=target)["id"] for target in targets)
+    cross = {"site_a": "decoder.cross", "site_b": "decoder.cross"}
+    answer = found(client, a, b, **cross)
+    assert [[one["text"] for one in answer[axis]] for axis in ("axis_rows", "axis_cols")] == [
+        ["<s>", " dog"],
+        ["<s>", "the", " cat", " saw", " the", " dog", " again"],
+    ]
+    assert answer["by"] == "tokens"
+    assert found(client, a, a, **cross)["by"] == "characters"
+
+
 def test_a_decoder_beside_an_encoder_is_read_on_its_target(client: TestClient) -> None:
     run = make_run(client, CAT, model=SEQ2SEQ, target_text="the dog")["id"]
     answer = found(client, run, run, site_a="decoder.self", site_b="encoder.self")
@@ -314,15 +294,6 @@ def test_an_unfinished_run_is_refused(start: Start) -> None:
     answer = ask(client, run, run)
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "run_not_finished")
     assert answer.json()["error"]["details"]["parameter"] == "a"
-
-
-def test_too_much_is_refused_with_the_number(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "MOST_WEIGHTS", 2 * 49 * 3)
-    run = make_run(client, CAT)["id"]
-    assert ask(client, run, run, head_a="max", head_b="max").status_code == 200
-    answer = ask(client, run, run, layer_a="mean", head_b="mean")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "comparison_too_large")
-    assert answer.json()["error"]["details"] == {"weights": 49 * 4 + 49 * 3, "limit": 294}
 
 
 def test_an_answer_may_be_kept_until_a_run_is_made_again(client: TestClient) -> None:
