@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -122,6 +124,57 @@ def test_a_failure_is_told_and_not_kept(
         with pytest.raises(ZeroDivisionError):
             of.read(stored, "decoder.self")
     assert of.read(stored, "decoder.self").order
+
+
+def test_nobody_waits_for_ever_for_what_failed(
+    client: TestClient, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = client.app.state.services.runs.read(run["id"])  # type: ignore[attr-defined]
+    of, compute, begun, go = SimilarityService(), engine.similarity, threading.Event(), threading.Event()
+    ended: list[type] = []
+
+    def fail_once(*given: Any) -> engine.Similarity:
+        if begun.is_set():
+            return compute(*given)
+        begun.set()
+        go.wait(5)
+        raise ZeroDivisionError
+
+    def ask() -> None:
+        try:
+            ended.append(type(of.read(stored, "decoder.self")))
+        except ZeroDivisionError as error:
+            ended.append(type(error))
+
+    monkeypatch.setattr(engine, "similarity", fail_once)
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(2)]
+    threads[0].start()
+    assert begun.wait(5)
+    threads[1].start()
+    threads[1].join(0.2)  # it waits
+    assert ended == []
+    go.set()
+    for thread in threads:
+        thread.join(5)
+    assert ZeroDivisionError in ended
+    assert len(ended) == 2, "who waited is told of it too, or tries it again"
+
+
+def test_different_comparisons_wait_for_each_other(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    of, compute, meeting, met = SimilarityService(), engine.similarity, threading.Barrier(2), []
+
+    def noted(*given: Any) -> engine.Similarity:
+        with suppress(threading.BrokenBarrierError):
+            met.append(meeting.wait(0.5))  # the only way to see that nobody comes
+        return compute(*given)
+
+    monkeypatch.setattr(engine, "similarity", noted)
+    runs = [make_run(client, f"the cat saw {word}") for word in ("one", "two")]
+    stored = [client.app.state.services.runs.read(made["id"]) for made in runs]  # type: ignore[attr-defined]
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(of.read, stored, ["decoder.self"] * 2))
+    assert found[0] is not found[1]
+    assert not met, "each takes all cores and its share of memory"
 
 
 def test_only_the_last_few_are_kept(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
