@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from app.dependencies import Services
 from app.services.compute import Compute
 from app.services.live import LiveRun
-from app.services.records import Options, RunRecord, TextFacts
+from app.services.records import Options, RunRecord, TextFacts, Texts
 from app.services.runs import RunRequest
 from models.reference import NAMES
 from tests.api.conftest import MODEL, TEXT, Start, make_app, serving, small_model, until
@@ -142,6 +142,27 @@ def test_an_end_that_cannot_be_written_is_no_end() -> None:
     assert (work.over, work.record.status) == (False, "running")
     Compute.cancel(work)
     assert (work.over, work.record.status) == (True, "cancelled")
+
+
+def test_who_stopped_listening_is_told_nothing_more() -> None:
+    work, heard = LiveRun(RECORD, lambda _: None), []
+    ends = [work.listen(lambda name=name: heard.append(name)) for name in ("first", "second")]  # type: ignore[misc]
+    work.moved(2)
+    ends[0]()
+    work.moved(1)
+    assert heard == ["first", "second", "second"]
+
+
+@pytest.mark.parametrize("ending", ["done", "failed", "cancelled"])
+def test_the_text_is_let_go_once_it_is_over(start: Start, ending: str) -> None:
+    model = small_model(delay_s=0.05, fail_at=2 if ending == "failed" else None)
+    services: Services = start(model).app.state.services  # type: ignore[attr-defined]
+    run = services.runs.submit(RunRequest(MODEL, "a secret"), wanted=True)
+    assert run.texts == Texts("a secret")
+    if ending == "cancelled":
+        services.runs.delete(run.record.id)
+    until(lambda: run.over)
+    assert (run.record.status, run.texts) == (ending, Texts(""))
 
 
 def test_a_panel_is_read_from_the_disk_without_the_lock(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
