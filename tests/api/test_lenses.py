@@ -18,6 +18,7 @@ from models.units import Unit
 from tests.api.conftest import SEQ2SEQ, Start, make_run, small_model
 from tests.api.test_weights import capture_of, npy, weights
 
+ROUNDING = 1e-6
 TEXT = "It is so. 北京 is big! Why not? The cat saw the cat. " * 2
 
 
@@ -85,14 +86,21 @@ def test_without_the_sink_rows_are_whole_again_and_the_mass_is_told(client: Test
     assert answer["unit_max"] == 1
 
 
+def rolled_out(client: TestClient, run: dict[str, Any], site: str, last: int) -> Tensor:
+    """The rollout up to a layer from all weights, in float64."""
+    capture = capture_of(client, run)
+    described = capture.site(site)
+    n, heads = described.query_len, (0, described.n_heads)
+    expected = torch.eye(n, dtype=torch.float64)
+    for layer in range(last + 1):
+        mean = capture.weights(site, layer, heads, (0, n), (0, n)).double().mean(0)
+        expected = (mean + torch.eye(n, dtype=torch.float64)) / 2 @ expected
+    return expected
+
+
 def test_rollout_is_kept_and_goes_on_from_the_layer_below(
     client: TestClient, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    capture, n = capture_of(client, run), len(run["tokens"]["source"])
-    expected = torch.eye(n, dtype=torch.float64)
-    for layer in range(3):
-        mean = capture.weights("decoder.self", layer, (0, 3), (0, n), (0, n)).double().mean(0)
-        expected = (mean + torch.eye(n, dtype=torch.float64)) / 2 @ expected
     begun: list[int] = []
 
     def noting(*place: Any, first: int, below: Tensor | None) -> Tensor:
@@ -103,12 +111,23 @@ def test_rollout_is_kept_and_goes_on_from_the_layer_below(
     for layer in (1, 2, 2):
         answer = weights(client, run, lens="rollout", layer=layer)
     assert begun == [0, 2]
-    compare(answer["weights"], expected.tolist())
+    compare(answer["weights"], rolled_out(client, run, "decoder.self", 2).tolist())
     other_head = weights(client, run, lens="rollout", layer=2, head=0)
     assert other_head["weights"] == answer["weights"]
     for word in range(service.KEPT_ROLLOUTS + 1):
         weights(client, make_run(client, f"a {word}"), lens="rollout")
     assert len(client.app.state.services.lenses._rollouts) == service.KEPT_ROLLOUTS  # type: ignore[attr-defined]
+
+
+def test_each_site_has_its_own_rollout(client: TestClient) -> None:
+    run = make_run(client, "one two three four", model=SEQ2SEQ, target_text="uno dos tres cuatro")
+    for layer in (1, 2):  # the second goes on from the first, at its own site
+        for site in ("encoder.self", "decoder.self"):
+            answer = weights(client, run, site=site, lens="rollout", layer=layer)
+            seen = np.array(answer["weights"], dtype=float)  # None becomes NaN
+            expected = rolled_out(client, run, site, layer).numpy()
+            assert seen.shape == expected.shape == (5, 5)
+            np.testing.assert_allclose(np.nan_to_num(seen), expected, rtol=0, atol=ROUNDING)
 
 
 def test_units_are_what_ranges_and_steps_count(client: TestClient, run: dict[str, Any]) -> None:
