@@ -288,6 +288,23 @@ def test_between_two_texts(open_screen: OpenScreen, fake_server: str) -> None:
     expect(screen.part("link-list").locator("li")).not_to_contain_text("another attention")
 
 
+def test_a_link_of_another_attention_keeps_its_own_words(open_screen: OpenScreen, fake_server: str) -> None:
+    screen = open_screen(fake_server)
+    screen.choose_model(SEQ2SEQ)
+    screen.run("one two three four five six")
+    run = f"run={screen.run_id}"
+    sides = screen.part("link-list").locator("li .link-side")
+    screen.js("(hash) => { location.hash = hash; }", f"#{run}&site=decoder.cross&pairs=3:2")
+    words = ["·fake", "·two"]  # of the target, and of the source
+    expect(sides).to_have_text(words)
+    for site in ("decoder.self", "encoder.self"):
+        screen.choose_site(site)
+        expect(screen.part("link-list").locator("li")).to_contain_text("another attention")
+        expect(sides).to_have_text(words)
+    screen.js("(hash) => { location.hash = hash; }", f"#{run}&site=encoder.self&pairs=3:2&sides=target-source")
+    expect(sides).to_have_text(words)
+
+
 @pytest.mark.parametrize(("lang", "said"), [("en", "Best of 270 heads"), ("zh", "270 个头中最高的")])
 def test_in_both_languages(open_screen: OpenScreen, fake_server: str, lang: str, said: str) -> None:
     screen = open_screen(fake_server, lang=lang)

@@ -22,17 +22,17 @@ function spanLabel(tokens, [first, last]) {
   return el('span', { class: 'link-side' }, name(first), last - first > 1 ? ' … ' : ' ', name(last));
 }
 
-/** The tokens of a link, from the run that it was marked on where the shown one lacks them. */
-function sidesOf(state, { query, key, here }, lost) {
-  const { rows, cols } = axesOf(state);
-  if (!lost) return [spanLabel(rows, query), spanLabel(cols, key)];
-  return [here.query, here.key].map(({ names, span }) => spanLabel({ [span[0]]: names[0], [span[1]]: names[1], length: Infinity }, span));
+/** The tokens of a link, as it knows them itself: the shown attention may be of other texts. Of one that no run had, the places. */
+function sidesOf({ query, key, here }) {
+  return [[here?.query, query], [here?.key, key]].map(([known, span]) => (known
+    ? spanLabel({ [known.span[0]]: known.names[0], [known.span[1]]: known.names[1], length: Infinity }, known.span)
+    : spanLabel([], span)));
 }
 
 const places = ({ query, key }) => [query, key].map(([first, last]) => (first === last ? whole(first) : `${whole(first)}–${whole(last)}`)).join(' → ');
 
-function linkRow(state, { link, problem }, at) {
-  const [query, key] = sidesOf(state, link, problem === 'lost');
+function linkRow({ link, problem }, at) {
+  const [query, key] = sidesOf(link);
   const note = problem ?? (link.apart ? 'other_text' : null);
   const remove = el('button', { type: 'button', class: 'icon-button', 'data-remove': at, 'data-key': `remove-${at}`, 'aria-label': t('links.remove', { link: places(link) }) }, '×');
   return el('li', { class: problem ? 'link is-apart' : 'link' },
@@ -134,8 +134,8 @@ export function mountLinks(root, store) {
 
   const showPrompt = onChange((state) =>
     fill(ref(root, 'link-prompt'), state.marking ? prompt(state) : state.pairs.list.length ? [] : [t('links.what')]));
-  const showList = onChange((state, links) => {
-    const kept = refill(list, links.map((one, at) => linkRow(state, one, at)));
+  const showList = onChange((links) => {
+    const kept = refill(list, links.map(linkRow));
     if (!kept) (list.querySelector('li:last-child button') ?? mark).focus(); // the last of them was taken away
   });
   const showAnswer = onChange((state) => refill(result, answer(state, () => retryButton(store, 'retry-figures', mark))));
@@ -160,7 +160,7 @@ export function mountLinks(root, store) {
     const sides = sidesKey(state);
     const { id } = state.run;
     showPrompt([id, sides, marking, pairs.last, pairs.list.length], state);
-    showList([id, sides, ...links.flatMap(({ link, problem }) => [linkText(link), problem, link.apart])], state, links);
+    showList([id, sides, ...links.flatMap(({ link, problem }) => [linkText(link), problem, link.apart])], links);
     const waiting = pairs.status === 'loading' && pairs.heads.length > 0; // those of before stay meanwhile
     showAnswer([waiting ? 'ready' : pairs.status, pairs.heads, pairs.error], state);
     press(state);
