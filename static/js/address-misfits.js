@@ -17,7 +17,7 @@ const USUAL = {
   x: FINDER.x, y: FINDER.y, colour: FINDER.colour, alike: FINDER.view,
 };
 
-const finderOf = (fragment) => finderFields({ finder: readFinder(fragment), reference: { on: readFigures(fragment) } });
+const finderOf = (fragment, finder = readFinder(fragment)) => finderFields({ finder, reference: { on: readFigures(fragment) } });
 
 /** The fields that could not be read. */
 export function unreadFields(fragment) {
@@ -33,8 +33,10 @@ export function unfitFields(fragment, state, site) {
   const length = { rows: site.query_len, cols: site.key_len };
   const asked = { ...view };
   for (const axis of ['rows', 'cols']) if (view[axis]?.join() === `0,${length[axis]}`) asked[axis] = state.view[axis];
+  const finder = readFinder(fragment);
+  if (finder.layers?.join() === `0,${site.n_layers - 1}`) finder.layers = state.finder.layers;
   const shown = { ...viewFields(state.view), ...finderFields(state) };
-  return changed(fragment, { ...viewFields(asked), ...finderOf(fragment) }, shown);
+  return changed(fragment, { ...viewFields(asked), ...finderOf(fragment, finder) }, shown);
 }
 
 /** The fields of model and implementation that this server does not have; `list` are its models. */

@@ -33,6 +33,13 @@ function readLayers(text) {
   return match && Number(match[1]) <= Number(match[2]) ? [Number(match[1]), Number(match[2])] : null;
 }
 
+/** A finder whose layers all exist in this site; a filter of layers that it does not have, or that leaves out none, is none. */
+export function clampFinder(finder, { n_layers: count }) {
+  if (!finder.layers || (finder.layers[1] < count && finder.layers.join() !== `0,${count - 1}`)) return finder;
+  const [low, high] = [finder.layers[0], Math.min(finder.layers[1], count - 1)];
+  return { ...finder, layers: low >= count || (low === 0 && high === count - 1) ? null : [low, high] };
+}
+
 /** Whether a fragment asks for the figures over the reference texts. */
 export const readFigures = (fragment) => new URLSearchParams(fragment.replace(/^#/, '')).get('figures') === 'reference';
 

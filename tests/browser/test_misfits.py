@@ -73,6 +73,35 @@ def test_a_range_of_more_units_than_there_are(shown: Screen, open_screen: OpenSc
     assert named(other) == ["rows=2:9"]
 
 
+def test_layers_that_the_model_lacks(screen: Screen, open_screen: OpenScreen, fake_server: str) -> None:
+    screen.choose_model("fake-pairs")  # 4 layers
+    fields = f"run={screen.run('When Mary and John went')}&heads=table"
+    other = open_screen(fake_server, f"#{fields}&layers=20-29")
+    assert named(other) == ["layers=20-29"]
+    expect(other.part("overview-title")).to_have_text("All 24 heads")
+    until(lambda: other.fragment("layers") is None)
+    other.js(GO, f"{fields}&layers=2-9")
+    until(lambda: named(other) == ["layers=2-9"])
+    expect(other.part("overview-title")).to_have_text("12 of 24 heads")
+    until(lambda: other.fragment("layers") == "2-3")
+    other.js(GO, f"{fields}&layers=0-3")  # all of them, said otherwise
+    expect(other.part("overview-title")).to_have_text("All 24 heads")
+    expect(other.part("notice")).to_be_hidden()
+
+
+@pytest.mark.parametrize(("asked", "left", "heads"), [("4-5", None, "All 24 heads"), ("2-20", "2-3", "12 of 24 heads")])
+def test_a_filter_of_layers_ends_where_the_next_model_does(
+    shown: Screen, asked: str, left: str | None, heads: str
+) -> None:
+    shown.js(GO, f"run={shown.run_id}&heads=table&layers={asked}")
+    expect(shown.part("overview-title")).to_contain_text("of 270 heads")
+    shown.choose_model("fake-pairs")
+    shown.run("When Mary and John went")
+    expect(shown.part("overview-title")).to_have_text(heads)
+    until(lambda: shown.fragment("layers") == left)
+    expect(shown.part("table-body").locator("tr[data-at]")).not_to_have_count(0)
+
+
 def test_a_model_that_is_not_here(screen: Screen, open_screen: OpenScreen, fake_server: str) -> None:
     text = "model=nonsense&text=two+words&implementation=own"
     other = open_screen(fake_server, f"#{text}")

@@ -5,7 +5,7 @@
 
 import { clampView, fitsLink, formatAddress, parseAddress } from '../address.js';
 import { debounce } from '../dom.js';
-import { finderFields, readFigures, readFinder } from '../finder-address.js';
+import { clampFinder, finderFields, readFigures, readFinder } from '../finder-address.js';
 import { inputsOfRun } from '../inputs.js';
 import { linkFields, linksText, readLinks, readSides } from '../links.js';
 import { copyLink } from './copy.js';
@@ -37,7 +37,9 @@ export function controlAddress(store) {
       const site = sites.find((one) => one.site === address.view.site) ?? sites[0];
       const view = site ? clampView(address.view, site) : address.view;
       const run = { ...store.state.run, carried: address.text };
-      store.set({ ...beside(), run, view, preview: null, hoverToken: null, cursor: null });
+      const also = beside();
+      const finder = site ? clampFinder(also.finder, site) : also.finder;
+      store.set({ ...also, finder, run, view, preview: null, hoverToken: null, cursor: null });
     } else {
       store.emit('open', { id: address.run, view: address.view, carried: address.text });
       store.set(beside()); // once the run before is off the screen: links that do not say of which texts they are take this one's

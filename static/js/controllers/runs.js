@@ -5,6 +5,7 @@
 
 import * as api from '../api.js';
 import { clampView } from '../address.js';
+import { clampFinder } from '../finder-address.js';
 import { inputsOf, requestOf } from '../inputs.js';
 import { NO_RUN } from '../store.js';
 
@@ -60,9 +61,11 @@ export function controlRuns(store) {
     const phase = FINAL[summary.status] ?? 'active';
     const error = phase === 'failed' ? asError(summary.error) : null;
     const site = summary.sites.find(({ site: name }) => name === store.state.view.site) ?? summary.sites[0];
-    const view = phase === 'done' && site ? clampView(store.state.view, site) : store.state.view;
+    const fits = phase === 'done' && site;
+    const view = fits ? clampView(store.state.view, site) : store.state.view;
+    const finder = fits ? clampFinder(store.state.finder, site) : store.state.finder;
     const run = { ...store.state.run, phase, id: summary.id, summary, progress: summary.progress, error };
-    store.set({ run, view });
+    store.set({ run, view, finder });
     if (phase === 'active') followRun(ticket, summary.id);
   }
 

@@ -1,15 +1,17 @@
 /** Changes of the view that need no server: which head, token, range, pooling and colour scale is shown. */
 
 import { clampView } from '../address.js';
+import { clampFinder } from '../finder-address.js';
 import { isCross, mapSize, shownRange, shownSides, sidesOf, siteOf, tokensOf } from '../select.js';
 import { scaled, squared, WHOLE } from '../zoom.js';
 
-/** The view of another site. The chosen token stays where it is on the same axis of both. */
+/** View and finder of another site. The chosen token stays where it is on the same axis of both. */
 function ofSite(state, name) {
   const site = state.run.summary.sites.find((one) => one.site === name);
   const axis = state.view.dir === 'row' ? 'rows' : 'cols';
   const kept = sidesOf(name, tokensOf(state, 'target').length > 0)[axis] === shownSides(state)[axis];
-  return clampView({ ...state.view, ...WHOLE, token: kept ? state.view.token : null }, site);
+  const view = clampView({ ...state.view, ...WHOLE, token: kept ? state.view.token : null }, site);
+  return { view, finder: clampFinder(state.finder, site) };
 }
 
 /** Answers `head`, `preview`, `token`, `direction`, `zoom`, `zoom-by`, `zoom-out`, `pool`, `scale`, `lens`, `unit`, `let-go` and the pointer's wishes. */
@@ -42,7 +44,7 @@ export function controlView(store) {
   store.on('pool', ({ pool }) => view({ pool }));
   store.on('site', ({ site }) => {
     const { state } = store;
-    if (site !== siteOf(state).site) store.set({ view: ofSite(state, site), preview: null, hoverToken: null, cursor: null });
+    if (site !== siteOf(state).site) store.set({ ...ofSite(state, site), preview: null, hoverToken: null, cursor: null });
   });
   store.on('scale', ({ scale }) => view({ scale }));
   store.on('lens', ({ lens }) => view({ lens }));
