@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from models.head_scores import rounded
 from models.head_sums import LEFT
 
 ROLES = ("previous", "self", "next", "duplicate", "induction", "punctuation", "local")
@@ -32,11 +33,12 @@ def role_of(head: Figures, threshold: float = THRESHOLD) -> dict[str, Any]:
     Args:    head: scores, entropy, own_sink and without, as in head_scores; threshold: of the corrected score
     Values:  name: the role; None where the text cannot tell. best: the leading score, whatever it is;
              corrected: the highest one, which the threshold is for, up to TIE above that of best; otherwise: the name
-             below the threshold. sinks: own, first, special; of: the version that was read: beside a sink of the
-             head's own "first" at least, since scores of "all" are of the weights as they are, not of what it leaves
+             below the threshold. sinks: own, first, special; taken: the mean mass of each, of what those before it
+             leave; of: the version that was read: beside a sink of the head's own "first" at least, since scores of
+             "all" are of the weights as they are, not of what it leaves
     """
     sinks = _sinks(head)
-    of = "all" if not sinks else "first" if sinks == ["own"] else sinks[-1]
+    of = "all" if not sinks else "first" if list(sinks) == ["own"] else list(sinks)[-1]
     read = head if of == "all" else head["without"][of]
     if head["entropy"] is None and "own" not in sinks:
         best, corrected, otherwise = None, None, None
@@ -50,27 +52,29 @@ def role_of(head: Figures, threshold: float = THRESHOLD) -> dict[str, Any]:
         "best": best,
         "corrected": corrected,
         "otherwise": otherwise,
-        "sinks": sinks,
+        "sinks": list(sinks),
+        "taken": sinks,
         "of": of,
         "untested": [name for name in ROLES if read is None or read["scores"][name] is None],
     }
 
 
-def _sinks(head: Figures) -> list[str]:
+def _sinks(head: Figures) -> dict[str, float]:
+    # what each takes, of what those before it leave
     without, own = head["without"], head["own_sink"]
-    sinks = ["own"] if own is not None and own >= SINK else []
-    left = 1 - own if sinks else 1.0  # beside a sink of its own the others count of what that leaves
+    sinks = {"own": own} if own is not None and own >= SINK else {}
+    left = 1 - own if sinks else 1.0
     if left < LEFT:
         return sinks
     # of all rows: the score "first" is over those alone that see the first key, few where a window hides it
     removed = None if without["first"] is None else without["first"]["removed"]
     read = head
     if removed is not None and removed >= SINK * left:
-        sinks.append("first")
+        sinks["first"] = removed / left
         read, left = without["first"], 1.0  # special tokens beside it: of what it leaves, as its weights are
-    if without["special"] is not None and special_mass(read) >= SINK * left:
-        sinks.append("special")
-    return sinks
+    if without["special"] is not None and (special := special_mass(read)) >= SINK * left:
+        sinks["special"] = special / left
+    return {name: rounded(taken) for name, taken in sinks.items()}
 
 
 def _rest(head: Figures, of: str) -> float:

@@ -83,8 +83,8 @@ class Role(BaseModel):
     """What a head mostly does: best if corrected reaches the threshold, else otherwise.
 
     corrected: the highest one; best: of those that come within a twentieth of it the score with the fewest targets;
-    sinks: where at least half of the mass rests (own: a sink that the head itself has; beside it the others count of
-    what it leaves); of: the version that the role was read from; untested: roles that this text cannot show
+    sinks: where at least half of the mass rests (own: a sink that the head itself has); taken: how much of it, each of
+    what those before it leave; of: the version that the role was read from; untested: roles that this text cannot show
     """
 
     name: str | None
@@ -92,6 +92,7 @@ class Role(BaseModel):
     corrected: float | None
     otherwise: str | None
     sinks: list[Literal["own", "first", "special"]]
+    taken: dict[Literal["own", "first", "special"], float]
     of: Version
     untested: list[str]
 

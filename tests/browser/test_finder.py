@@ -101,7 +101,7 @@ def each_row_says_what_its_role_was_read_from(screen: Screen) -> None:
         content = answer.json()
         route.fulfill(response=answer, json={**content, "heads": read_without_the_first_token(content["heads"])})
 
-    screen.page.route("**/heads*", altered)
+    screen.page.route("**/api/runs/*/heads*", altered)
     screen.page.reload()
     until(lambda: len(rows(screen)) > 10)
     heads = {place(head): head for head in read_without_the_first_token(screen.api("/heads")["heads"])}

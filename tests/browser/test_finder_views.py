@@ -205,7 +205,7 @@ def told_apart(head: dict[str, Any]) -> bool:
     if role["best"] is None or role["sinks"] or role["corrected"] < 0.5:
         return False
     score = head["scores"][role["best"]]
-    return f"{score['score']:.2f}" != f"{score['corrected']:.2f}"
+    return f"{score['score']:.3f}" != f"{score['corrected']:.3f}"
 
 
 def test_the_title_tells_role_and_sink(found: Screen) -> None:
@@ -214,11 +214,11 @@ def test_the_title_tells_role_and_sink(found: Screen) -> None:
     found.part("layer").select_option(str(head["layer"]))
     found.part("head").select_option(str(head["head"]))
     score = head["scores"][head["role"]["best"]]
-    expect(found.part("score")).to_contain_text(f"corrected {score['corrected']:.2f} · score {score['score']:.2f}")
+    expect(found.part("score")).to_contain_text(f"corrected {score['corrected']:.3f} · score {score['score']:.3f}")
     sink = next(one for one in heads if "first" in one["role"]["sinks"])
     found.part("layer").select_option(str(sink["layer"]))
     found.part("head").select_option(str(sink["head"]))
-    expect(found.part("score").locator("b").first).to_have_text(f"sink {sink['scores']['first']['score']:.2f}")
+    expect(found.part("score").locator("b").first).to_have_text(f"sink {sink['role']['taken']['first']:.3f}")
 
 
 def test_a_text_without_repeats_gives_no_induction(screen: Screen) -> None:

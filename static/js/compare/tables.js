@@ -6,6 +6,7 @@ import { figureOf, FINDER, MEASURES, missingAt, roleOf, SHARES } from '../finder
 import { t, weightText } from '../i18n.js';
 import { figureText } from '../table-columns.js';
 import { roleName, scoreName } from '../views/finder-bar.js';
+import { roleSource, sinkTags } from '../views/role-parts.js';
 import { sharedTokens } from './link.js';
 import { positionText, signedText } from './readout.js';
 import { tokenNode } from './sides.js';
@@ -57,11 +58,13 @@ function figureCell(name, figure, reason) {
   return el('td', { class: 'number' }, el('data', { value }, figureText(name, value)), beside);
 }
 
+/** The figures below it are of all weights: a sign says where the role was read from others. */
 function roleCell(entry) {
   if (!entry) return missing(t('compare.figures_single'));
-  const { name, sinks } = roleOf(entry, FINDER.threshold);
-  const beside = sinks.length && name !== null && name !== 'sink' ? ` · ${t('role.sinks')}` : '';
-  return el('td', { class: 'number role' }, `${roleName(name)}${beside}`);
+  const { name, best, of } = roleOf(entry, FINDER.threshold);
+  const sinks = sinkTags(entry);
+  const source = best && of !== 'all' ? roleSource(entry) : null;
+  return el('td', { class: 'number role' }, name === 'sink' ? null : roleName(name), source, sinks.map((tag) => [' ', tag]).flat());
 }
 
 /** A difference of two figures with its sign, unless it is 0 in the digits that are shown. */

@@ -6,35 +6,33 @@ import { fixedText, t } from '../i18n.js';
 import { finished, shownHead } from '../select.js';
 import { roleName, scoreName } from './finder-bar.js';
 
-const two = (value) => fixedText(value, 2);
+/** As many digits as the threshold needs: 0.297 is not 0.3. */
+const digits = (value) => fixedText(value, 3);
 
 /** A number stays on the line of the word before it. */
 const unbroken = (words) => words.replaceAll(/ (?=[−-]?\d)/g, '\u00a0');
 
-/** What a sink takes; one that the head itself has is no key, so it is no score either. */
-const taken = (entry, name) => (name === 'own' ? entry.own_sink : entry.scores[name]?.score) ?? 0;
-
-function sinkParts(entry, { sinks }) {
-  return sinks.map((name) => el('b', { title: scoreName(name) }, `${t(`sink.${name}`)} ${two(taken(entry, name))}`));
-}
+const sinkParts = ({ role }) => role.sinks.map((name) => el('b', { title: scoreName(name) }, `${t(`sink.${name}`)} ${digits(role.taken[name])}`));
 
 /** The figures behind a role; of what is left without the sink where the role was read from that. */
 function basis(entry, role) {
+  if (role.name === 'sink') return t('head.sink_only');
+  if (role.name === 'uniform') return ofLeft(role, t('head.uniform', { n: digits(figureOf(entry, 'entropy', role.of).value) }));
   if (!role.best) return null;
   const { value, chance, corrected } = figureOf(entry, role.best, role.of);
-  const numbers = t('head.basis', { corrected: two(corrected), score: two(value), chance: two(chance) });
+  const numbers = t('head.basis', { corrected: digits(corrected), score: digits(value), chance: digits(chance) });
   const which = role.strong ? numbers : t('head.strongest', { name: scoreName(role.best), numbers });
-  return role.of === 'all' ? which : t(`head.without_${role.of}`, { numbers: which });
+  return ofLeft(role, which);
 }
+
+const ofLeft = ({ of }, numbers) => (of === 'all' ? numbers : t(`head.without_${of}`, { numbers }));
 
 function parts(entry, threshold) {
   const role = roleOf(entry, threshold);
-  if (role.name === null) return [el('b', {}, roleName(null))];
-  const sinks = sinkParts(entry, role);
-  const alone = role.name === 'sink';
-  const main = alone ? null : el('b', {}, sinks.length ? t('head.otherwise', { role: roleName(role.name) }) : roleName(role.name));
-  const words = alone ? t('head.sink_only') : role.name === 'uniform' ? null : basis(entry, role);
-  return [...sinks, main, words ? el('span', { class: 'aside' }, unbroken(words)) : null];
+  const sinks = sinkParts(entry);
+  const name = sinks.length ? t('head.otherwise', { role: roleName(role.name) }) : roleName(role.name);
+  const words = basis(entry, role);
+  return [...sinks, role.name === 'sink' ? null : el('b', {}, name), words ? el('span', { class: 'aside' }, unbroken(words)) : null];
 }
 
 /** Rollout is of all heads up to a layer: a role of the chosen one would be read as of the picture. */

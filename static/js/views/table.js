@@ -5,12 +5,13 @@
  */
 
 import { arrange, el, fill, perFrame, ref } from '../dom.js';
-import { figureOf, missingReason, sortedBy, surveyOf, versionFor } from '../finder.js';
-import { fixedText, t } from '../i18n.js';
+import { missingReason, sortedBy, surveyOf, versionFor } from '../finder.js';
+import { t } from '../i18n.js';
 import { finished, sameHead, shownHead } from '../select.js';
 import { COLUMNS } from '../table-columns.js';
 import { roleName, scoreName } from './finder-bar.js';
 import { pointingAt } from './pointing.js';
+import { roleSource, sinkTags } from './role-parts.js';
 import { showHidden } from './sideways.js';
 
 const ROW = 26; // px, as the style sheet has it
@@ -34,23 +35,18 @@ function placeCell({ layer, head }) {
   return el('th', { scope: 'row', class: 'is-place' }, el('button', { type: 'button', tabindex: -1, 'aria-label': t('finder.open', { layer, head }) }, `${layer}·${head}`));
 }
 
-/** Figures of the row need not be the ones that its role was read from: a sign, and in words which those are. */
-function roleSource(entry, { best, of }, { score, version }) {
-  if (!best || (of === 'all' && (score !== 'best' || version === 'all'))) return null;
-  const words = t(of === 'all' ? 'table.role_of_all' : `table.role_without_${of}`, { name: scoreName(best), n: fixedText(figureOf(entry, best, of).corrected, 3) });
-  return el('span', { class: 'role-source', title: words }, el('span', { 'aria-hidden': 'true' }, '*'), el('span', { class: 'visually-hidden' }, ` (${words})`));
-}
+/** Whether the figures of the row are others than those that its role was read from. */
+const isApart = ({ best, of }, { score, version }) => best && (of !== 'all' || (score === 'best' && version !== 'all'));
 
 /** By the clearest role every row shows the score behind it: where the head is none of those, it is named. */
 const nearest = ({ best, strong }, score) => (score === 'best' && best && !strong ? el('span', { class: 'quiet' }, ` · ${scoreName(best)}`) : null);
 
 function roleCell(entry, role, finder) {
-  const sinks = role.sinks.map((name) => el('span', { class: 'sink-tag', title: sinkTitle(entry, name) }, t(`sink.${name}`)));
+  const sinks = sinkTags(entry);
   const name = role.name === 'sink' && sinks.length ? null : roleName(role.name);
-  return el('td', { class: 'is-role' }, name, nearest(role, finder.score), roleSource(entry, role, finder), sinks.length && name ? ' ' : null, sinks);
+  const source = isApart(role, finder) ? roleSource(entry) : null;
+  return el('td', { class: 'is-role' }, name, nearest(role, finder.score), source, sinks.length && name ? ' ' : null, sinks);
 }
-
-const sinkTitle = (entry, name) => t('sink.title', { name: scoreName(name), n: entry.scores?.[name]?.score.toFixed(3) ?? '' });
 
 /** A row with its cells as far as one has scrolled to the right; a row that is there gets what it lacks of them. */
 function row(state, survey, rank, columns, kept) {
