@@ -152,7 +152,7 @@ def test_other_cuts_of_one_text_are_summed_and_averaged(start: Start, monkeypatc
     matrices = weights(client, words), weights(client, pieces)
     assert_same(answer, expected(client, answer, *matrices))
     assert_largest(answer, *matrices)
-    assert np.nansum(dense(matrices[1], "b", answer), axis=1) == pytest.approx(1, abs=1e-6)
+    assert np.nansum(dense(matrices[1], "b", answer), axis=1) == pytest.approx(1, abs=ROUNDING)
 
 
 def letters(text: str, *, add_special_tokens: bool = True) -> list[Token]:
