@@ -179,6 +179,49 @@ def test_beside_a_sink_of_its_own_others_count_of_what_it_leaves(first: float, s
     assert (found["name"], found["sinks"], found["of"]) == ("self", sinks, sinks[-1])
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "sinks"),
+    [
+        (0.48, 0.0, ["own"]),
+        (0.52, 0.0, ["own", "first"]),
+        (0.0, 0.48, ["own"]),
+        (0.0, 0.52, ["own", "special"]),
+        (0.6, 0.18, ["own", "first"]),  # 0.45 of what the first leaves
+        (0.6, 0.22, ["own", "first", "special"]),  # 0.55
+    ],
+)
+def test_beside_a_sink_of_its_own_half_of_what_is_left_makes_another(
+    first: float, second: float, sinks: list[str]
+) -> None:
+    own = 1.0 - first - second
+    weights = first * at(*(0 for _ in ROWS)) + second * at(*(1 for _ in ROWS)) + own * EXACT["self"]
+    assert role(weights, special=(0, 1), sink=3.0)["sinks"] == sinks
+
+
+@pytest.mark.parametrize(("sink", "sinks"), [(90.0, ["own", "first"]), (110.0, ["own"])])
+def test_beside_a_sink_of_its_own_that_leaves_less_than_a_hundredth_there_is_no_other(
+    sink: float, sinks: list[str]
+) -> None:
+    """All of the rest is on the first token: of 1 / 91 it is told, of 1 / 111 it is not."""
+    assert role(at(*(0 for _ in ROWS)), sink=sink)["sinks"] == sinks
+
+
+@pytest.mark.parametrize("share", [0.48, 0.52])
+def test_half_of_the_mass_makes_a_sink(share: float) -> None:
+    found, rest = share > 0.5, (1 - share) * EXACT["self"]
+    assert role(share * at(*(0 for _ in ROWS)) + rest)["sinks"] == ["first"] * found
+    assert role(share * at(*(1 for _ in ROWS)) + rest, special=(1,))["sinks"] == ["special"] * found
+    assert role(EXACT["self"], sink=share / (1 - share))["sinks"] == ["own"] * found
+
+
+@pytest.mark.parametrize(("even", "normalised", "name"), [(0.85, 0.954, "uniform"), (0.83, 0.943, "mixed")])
+def test_nearly_the_entropy_of_equal_weights_makes_a_head_uniform(even: float, normalised: float, name: str) -> None:
+    weights = even * UNIFORM + (1 - even) * at(*(i * 7 % (i + 1) for i in ROWS))  # keys that no role is about
+    (head,) = heads(weights[None])
+    assert head["entropy"]["normalised"] == pytest.approx(normalised, abs=1e-3)  # three digits are written here
+    assert role_of(head)["name"] == name
+
+
 def test_a_pass_without_numbers_tells_nothing() -> None:
     weights = EXACT["previous"].clone()
     weights[30] = torch.nan
