@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,8 @@ class PanelFiles:
             return None
         return panel
 
-    def write(self, key: str, panel: Panel) -> bool:
-        """Keep a panel; False if the disk did not take it."""
+    def write(self, key: str, panel: Panel, replaces: Callable[[Panel], bool]) -> bool:
+        """Keep a panel in the place of those that it replaces; False if the disk did not take it."""
         partial = self._folder / f"{PARTIAL}{secrets.token_hex(8)}-{os.getpid()}"
         try:
             private_folder(self._folder)
@@ -59,6 +60,10 @@ class PanelFiles:
             with contextlib.suppress(OSError):
                 partial.unlink()
             return False
+        others = [path for path in self._folder.glob("*.json") if path != self._path(key)]
+        for path in others:
+            if (other := self.read(_key_of(path))) is not None and replaces(other):
+                path.unlink(missing_ok=True)
         return True
 
     def _path(self, key: str) -> Path:

@@ -207,7 +207,10 @@ class ReferenceService:
         return lambda text: self._compute.tokens_of(model, Texts(text))
 
     def _keep(self, work: ReferenceWork, panel: Panel) -> None:
-        work.found, work.stored = panel, self._files.write(work.record.id, panel)
+        def replaces(other: Panel) -> bool:
+            return all(other[name] == panel[name] for name in ("model", "implementation"))  # of weights of before
+
+        work.found, work.stored = panel, self._files.write(work.record.id, panel, replaces)
 
 
 def _run(model: AttentionModel, reference: Reference, at: int, work: LiveRun) -> CaptureReader:

@@ -80,7 +80,9 @@ def hold(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> threading.Ev
     return go
 
 
-def test_other_weights_have_another_panel(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_weights_have_another_panel_which_replaces_the_first(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = small_model()
     client = start(model)
     first = client.post(PATH, json={}).json()
@@ -89,8 +91,9 @@ def test_other_weights_have_another_panel(start: Start, monkeypatch: pytest.Monk
     assert client.get(PATH).status_code == 404
     second = client.post(PATH, json={}).json()
     assert (first["revision"], second["revision"], model.runs) == ("fake-1", "fake-2", 2 * len(NAMES))
+    assert len(list((tmp_path / "data" / "references").iterdir())) == 1
     replace_weights(services_of(client), monkeypatch, "fake-1")
-    assert client.get(PATH).json() == first
+    assert client.get(PATH).status_code == 404
 
 
 def test_another_model_has_another_panel(client: TestClient) -> None:
