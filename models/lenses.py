@@ -22,11 +22,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from models.errors import LensUnavailable
+from models.head_sums import LEFT
 from models.protocol import CaptureReader, SiteDescription, Span
 
 Lens = Literal["raw", "sink_free", "value", "output", "rollout"]
 LENSES: tuple[Lens, ...] = get_args(Lens)
-LEAST_LEFT = 0.01  # a row of which less is left without the first token has nothing to show
 ROLLOUT_TOKENS = 1024  # a product of matrices per layer: at 8,192 tokens of 30 layers it would take an hour
 ROLLOUT_ROWS = 256  # rows of all heads that are averaged at once
 NO_PROJECTION = (
@@ -115,7 +115,7 @@ class SinkFree(HeadLens):
         visible = visible & self.rows_shown(rows)[:, None]
         if cols[0] == 0:
             visible[:, 0] = False
-        left = self._left[slice(*rows), None].clamp(min=LEAST_LEFT)
+        left = self._left[slice(*rows), None].clamp(min=LEFT)
         return (weights / left).masked_fill(~visible, 0.0), visible
 
     def rows_shown(self, rows: Span) -> Tensor:
@@ -123,7 +123,7 @@ class SinkFree(HeadLens):
 
         Shapes:  -> (rows), boolean
         """
-        return super().rows_shown(rows) & (self._left[slice(*rows)] >= LEAST_LEFT)
+        return super().rows_shown(rows) & (self._left[slice(*rows)] >= LEFT)
 
     def removed(self, rows: Span) -> Tensor:
         """Give the weight on the first token.
