@@ -94,6 +94,24 @@ def test_without_the_sink_rows_are_whole_again_and_the_mass_is_told(
     assert answer["unit_max"] == 1
 
 
+def test_the_mass_of_a_cell_without_the_sink_is_the_mean_of_its_rows(client: TestClient, run: dict[str, Any]) -> None:
+    first = exact(client, run, 1, 1)[:, 0]
+    answer = weights(client, run, lens="sink_free", head=1, max_cells=100)
+    cells = first.split(answer["row_step"])
+    assert len(cells[0]) > len(cells[-1]), "the last one is smaller"
+    assert answer["removed"] == pytest.approx([float(cell.mean()) for cell in cells], abs=ROUNDING)
+
+
+def test_over_heads_the_mass_is_their_mean_and_the_scale_that_of_the_largest(
+    client: TestClient, run: dict[str, Any]
+) -> None:
+    each = [weights(client, run, lens="sink_free", head=head)["removed"] for head in range(3)]
+    mean = weights(client, run, lens="sink_free", head="mean")["removed"]
+    assert mean == pytest.approx(np.mean(each, axis=0).tolist(), rel=IN_FLOAT32)
+    largest = [weights(client, run, lens="output", head=head)["unit_max"] for head in range(3)]
+    assert weights(client, run, lens="output", head="mean")["unit_max"] == max(largest) > largest[0]
+
+
 def rolled_out(client: TestClient, run: dict[str, Any], site: str, last: int) -> Tensor:
     """The rollout up to a layer from all weights, in float64."""
     capture = capture_of(client, run)
