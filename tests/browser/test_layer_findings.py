@@ -1,0 +1,113 @@
+"""The view of layers: how far each looks, beside uniform attention, and what is said of them. Numbers are the API's."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.conftest import ROOT, OpenScreen, deep
+from tests.browser.screen import Screen, until
+from tests.browser.test_finder import REPEATED, open_tab
+
+Findings = list[dict[str, Any]]
+CELLS = "rows => rows.map((row) => [...row.querySelectorAll('td.number')].map((cell) => cell.textContent))"
+
+
+def rounded(value: float, digits: int = 1) -> str:
+    """As the page rounds: a half goes up, where Python's takes the even digit."""
+    return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+
+
+def far(value: float) -> str:
+    """A distance: whole tokens, or halves of them."""
+    return str(int(value)) if value == int(value) else rounded(value)
+
+
+def sentences(lang: str, verdicts: Findings, near: int) -> list[str]:
+    """The verdicts in words, with all their numbers."""
+    words = json.loads((ROOT / f"static/i18n/{lang}.json").read_text(encoding="utf-8"))
+    said = []
+    for verdict in verdicts:
+        first, last = verdict["layers"]
+        layers = words["finding.layer" if first == last else "finding.layers"]
+        numbers = {name: rounded(verdict[name]) for name in ("mean", "uniform")}
+        shares = {name: rounded(100 * verdict[name], 0) for name in ("share", "chance")}
+        named = layers.format(n=first, first=first, last=last)
+        said.append(words[f"verdict.{verdict['code']}"].format(layers=named, near=near, **numbers, **shares))
+    return said
+
+
+def check_verdicts(screen: Screen, lang: str, verdicts: Findings, near: int) -> None:
+    """Each verdict is said, those that are folded away too."""
+    told = screen.part("layers-box").locator(".is-verdict, .is-more details > p")
+    assert told.all_text_contents() == sentences(lang, verdicts, near)
+    assert len(verdicts) > 4
+
+
+def check_likeness(screen: Screen, warnings: Findings) -> None:
+    """The heads of a layer that do nearly the same are warned of, with their distance."""
+    pairs = [(one["layer"], pair) for one in warnings if one["code"] == "heads_alike" for pair in one["pairs"]]
+    assert len(pairs) > 20
+    named = [f"{layer}·{one} ≈ {layer}·{other} ({apart:.3f})" for layer, (one, other, apart) in pairs]
+    warned = screen.part("layers-box").locator(".is-warning button")
+    expect(warned).to_have_count(len(named), timeout=60_000)  # the distances are computed on request
+    assert warned.all_text_contents() == named
+
+
+def row_of(screen: Screen, layer: int) -> Locator:
+    """The row of a layer."""
+    return screen.part("layers-box").locator(f'[data-layer="{layer}"]')
+
+
+def check_rows(screen: Screen, layers: list[dict[str, Any]]) -> None:
+    """Distances of each layer, and of uniform attention: once for all where it is the same, else beside each."""
+    uniform = [
+        [layer["distance"]["uniform"], layer["uniform_curve"], layer["window"]["uniform_90"]] for layer in layers
+    ]
+    alike = all(one == uniform[0] for one in uniform)
+    shown = screen.part("layers-box").locator("[data-layer]").evaluate_all(CELLS)
+    for cells, layer in zip(shown, layers, strict=True):
+        distance, window = layer["distance"], layer["window"]
+        mean = f"{rounded(distance['mean'])} ± {rounded(distance['spread'])}"
+        within = f"{far(window['within_50'])} / {far(window['within_90'])}"
+        even = f"{far(window['uniform_50'])} / {far(window['uniform_90'])}"
+        beside = ("", "") if alike else (f" {far(distance['uniform'])}", f" {even}")
+        assert cells == [mean + beside[0], within + beside[1]]
+    common = screen.part("layers-box").locator(".layer-common td.number")
+    assert common.all_text_contents() == ([rounded(layers[0]["distance"]["uniform"]), even] if alike else [])
+
+
+@pytest.mark.parametrize("lang", ["en", deep("zh")])
+def test_layers_say_how_far_they_look(open_screen: OpenScreen, fake_server: str, lang: str) -> None:
+    screen = open_screen(fake_server, lang=lang)
+    screen.run(REPEATED)
+    open_tab(screen, "layers")
+    answer = screen.api("/layers", alike=True)
+    versions = {name: [layer[name] for layer in answer["layers"]] for name in ("all", "first")}
+    expect(screen.part("layers-box").locator("[data-layer]")).to_have_count(30)
+    check_verdicts(screen, lang, answer["verdicts"]["all"], answer["near"])
+    check_rows(screen, versions["all"])
+    for row in (0, 17):
+        bars = row_of(screen, row).locator(".curve-slot")
+        titles = bars.evaluate_all("bars => bars.map((bar) => bar.title)")
+        layer = versions["all"][row]
+        for title, share, uniform in zip(titles, layer["curve"], layer["uniform_curve"], strict=True):
+            assert re.findall(r"0\.\d{3}|1\.000", title) == [f"{share:.3f}", f"{uniform:.3f}"]
+    check_likeness(screen, answer["warnings"]["all"])
+    row_of(screen, 17).locator(".curve").click()
+    until(lambda: screen.fragment("layer") == "17")
+    screen.part("layers-box").focus()
+    for _ in range(12):
+        screen.page.keyboard.press("ArrowDown")
+    expect(row_of(screen, 29)).to_be_in_viewport(ratio=1)
+    without = screen.part("layers-box").locator(".segments button").nth(1)
+    without.press("Enter")
+    expect(without).to_be_focused()
+    expect(without).to_have_attribute("aria-pressed", "true")
+    check_verdicts(screen, lang, answer["verdicts"]["first"], answer["near"])
+    check_rows(screen, versions["first"])
