@@ -244,9 +244,26 @@ def test_over_heads_and_layers_each_head_comes_first(lens: Lens, layer: int | st
             every = every.nanmean(axis) if how == "mean" else largest_of(every, axis)
     found = ask(capture, lens, UNITS, UNITS, layer=layer, head=head)
     assert_same(found.window.weights, every.double(), 1e-6)
-    if lens == "sink_free":
-        assert found.removed is not None
-        assert found.removed.shape == (len(UNITS),)
+
+
+@pytest.mark.parametrize(("cells", "step"), [(90, 1), (16, 3)])
+@pytest.mark.parametrize(("layer", "head"), [(2, 1), (2, "mean"), ("mean", 1), ("max", "mean")])
+def test_what_is_left_out_and_the_end_of_the_scale_are_those_of_every_head_shown(
+    layer: int | str, head: int | str, cells: int, step: int
+) -> None:
+    _, capture, weights = seen("gpt2")
+    layers, of_head = (slice(None) if isinstance(which, str) else slice(which, which + 1) for which in (layer, head))
+    first = weights[layers, of_head, :, 0].mean((0, 1))
+    of_unit = [first[slice(*UNITS.tokens((at, at + 1)))].mean() for at in range(len(UNITS))]
+    of_cell = [torch.stack(of_unit[max(1, at) : at + step]).mean() for at in range(1 // step * step, 10, step)]
+    asked: dict[str, Any] = {"layer": layer, "head": head, "rows": (1, 10), "max_cells": cells}
+    found = ask(capture, "sink_free", UNITS, UNITS, **asked)
+    assert (found.window.row_step, found.largest) == (step, 1.0)
+    assert found.removed is not None
+    assert_same(found.removed, torch.stack(of_cell), FLOAT32)
+    site, kept = capture.sites[0].site, capture.tensors()
+    lengths = torch.stack([kept[f"{site}.{at}.value"].square().sum(-1).sqrt() for at in range(3)])
+    assert ask(capture, "value", UNITS, UNITS, **asked).largest == pytest.approx(float(lengths[layers, of_head].max()))
 
 
 def test_what_the_sink_took_is_told_and_a_row_without_more_is_hidden() -> None:
