@@ -52,6 +52,11 @@ def place_of(shown: dict[str, Any], x: float, y: float) -> tuple[float, float]:
     return (shown["left"] + margin["l"] + across * wide, shown["top"] + margin["t"] + (1 - up) * high)
 
 
+def chance_lines(shown: dict[str, Any]) -> dict[str, float]:
+    """Where the lines of chance cross the axes."""
+    return {axis: shape[f"{axis}0"] for shape in shown["shapes"] for axis in "xy" if shape[f"{axis}ref"] == axis}
+
+
 def test_a_point_of_the_scatter_is_a_head(found: Screen) -> None:
     heads = found.api("/heads")["heads"]
     open_tab(found, "scatter")
@@ -64,9 +69,9 @@ def test_a_point_of_the_scatter_is_a_head(found: Screen) -> None:
         )
     )
     shown = drawn(found, "scatter-plot")
-    assert {
-        round(shape[name], 6) for shape in shown["shapes"] for name in ("x0", "y0") if shape[f"{name[0]}ref"] == name[0]
-    } == {round(heads[0]["scores"][name]["chance"], 6) for name in ("self", "first")}
+    assert chance_lines(shown) == {
+        axis: heads[0]["scores"][name]["chance"] for axis, name in (("x", "self"), ("y", "first"))
+    }
     best = max(heads, key=lambda head: head["scores"]["self"]["score"])
     x, y = place_of(shown, best["scores"]["self"]["score"], best["scores"]["first"]["score"])
     found.page.mouse.move(x, y)
@@ -85,6 +90,22 @@ def test_a_point_of_the_scatter_is_a_head(found: Screen) -> None:
     place = place_of(drawn(found, "scatter-plot"), *[best["scores"]["self"]["score"]] * 2)
     assert abs(place[1] - y) > 16  # it is elsewhere in the new picture
     assert (found.fragment("layer"), found.fragment("head")) != (str(best["layer"]), str(best["head"]))
+
+
+def test_the_line_of_chance_is_drawn_where_it_is_the_same_for_all_heads(found: Screen) -> None:
+    left = [head["without"]["first"] for head in found.api("/heads")["heads"]]
+    scores = [(one["scores"]["self"], one["scores"]["previous"]) for one in left]
+    without = [score["chance"] for score, other in scores if score and other]
+    assert len(set(without)) > 1  # rows of which nothing is left are not counted, in some heads others than in others
+    open_tab(found, "scatter")
+    found.part("scatter-x").select_option("self")
+    found.part("scatter-y").select_option("previous")
+    until(lambda: len(drawn(found, "scatter-plot").get("x", [])) == len(left))
+    assert len(chance_lines(drawn(found, "scatter-plot"))) == 2
+    found.part("finder-more").click()
+    found.part("filter-version").select_option("first")
+    until(lambda: len(drawn(found, "scatter-plot").get("x", [])) == len(without))
+    assert chance_lines(drawn(found, "scatter-plot")) == {}
 
 
 def test_roles_have_marks_of_their_own(found: Screen) -> None:
