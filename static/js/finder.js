@@ -1,6 +1,7 @@
 /** Which heads are shown, in which order and by which score. Pure: it reads the state and gives lists; it draws nothing. */
 
-import { maskOf, siteOf } from './select.js';
+import { problemOf } from './links.js';
+import { axesOf, maskOf, siteOf } from './select.js';
 
 export const TABS = ['pictures', 'table', 'scatter', 'alike', 'layers'];
 /** Views that are always of the shown text, whichever texts the figures of heads are of. */
@@ -67,16 +68,35 @@ function markedFigure(entry) {
   return entry && entry.mean !== null ? { value: entry.mean, chance: entry.chance, corrected: entry.corrected, rows: null } : null;
 }
 
-/** Which sentence says why no head of a site has such a figure, or why this text cannot show it. */
-export function missingAt(site, name) {
+/** Which sentence says why no head of a site has such a figure of a version, or why this text cannot show it. */
+export function missingAt(site, name, version = 'all') {
+  if (name === 'first' && version === 'first') return 'finder.no_first';
   const positional = ['previous', 'self', 'next', 'local', 'distance'].includes(name);
   if (positional && site?.site === 'decoder.cross') return 'finder.no_distance';
   if (name === 'next' && maskOf(site, 0)?.kind.startsWith('causal')) return 'finder.no_next';
   return 'finder.untested';
 }
 
-/** The same of the site that is shown. */
-export const missingReason = (state, name) => missingAt(siteOf(state), name);
+const UNASKED = { loading: 'links.loading', error: 'finder.links_failed' };
+
+/** The same of marked links: they are still asked for, or why none of them can be; where others have an answer, this head's mask hides them. */
+function missingLinks(state) {
+  const { list, heads, status } = state.pairs;
+  const problems = new Set(list.map((link) => problemOf(state, link)));
+  if (heads.length) return 'links.masked';
+  if (problems.has(null)) return UNASKED[status] ?? UNASKED.loading;
+  return problems.size === 1 ? `links.${[...problems][0]}` : 'finder.no_links';
+}
+
+/** Whether the first token is the only special one, so that what leaves it out has none. */
+const isAlone = ([first, ...others]) => Boolean(first?.special) && !others.some(({ special }) => special);
+
+/** The same of the site that is shown, and of a version, usually the one that its view counts. */
+export function missingReason(state, name, version = versionFor(state.finder)) {
+  if (name === 'pairs') return missingLinks(state);
+  const asked = name === 'special' && version === 'first' && isAlone(axesOf(state).cols) ? 'first' : name;
+  return missingAt(siteOf(state), asked, version);
+}
 
 const place = (entry, heads) => entry.layer * heads + entry.head;
 
@@ -123,10 +143,10 @@ function sorted(list, figures, roles, { column, down }) {
 const NEVER = {};
 let last = { keys: [NEVER], found: null };
 
-/** The survey of the present state; made once for each change of list, links or finder. */
+/** The survey of the present state; made once for each change of list, links or finder. Why links have no figures changes without these. */
 export function surveyOf(state) {
   const { score, column, down, role, layers, threshold, version } = state.finder;
-  const keys = [state.heads.list, state.pairs.heads, score, column, down, role, layers?.join(), threshold, version];
+  const keys = [state.heads.list, state.pairs.heads, score === 'pairs' && state.pairs, score, column, down, role, layers?.join(), threshold, version];
   if (!keys.every((key, at) => Object.is(key, last.keys[at])) || keys.length !== last.keys.length) last = { keys, found: survey(state) };
   return last.found;
 }

@@ -305,6 +305,25 @@ def test_a_link_of_another_attention_keeps_its_own_words(open_screen: OpenScreen
     expect(sides).to_have_text(words)
 
 
+def test_links_that_cannot_be_asked_for_say_why_in_the_table(open_screen: OpenScreen, fake_server: str) -> None:
+    screen = open_screen(fake_server)
+    screen.choose_model(SEQ2SEQ)
+    screen.run("one two three four five six")
+    cell = screen.part("table-body").locator("tr[data-at] td.number").first
+    table = f"run={screen.run_id}&heads=table&score=pairs&site=decoder.self"
+    for pairs, why in (
+        ("2:5", "masked: the model could not look there"),
+        ("90:1", "not in this text"),
+        ("2:5,90:1", "no marked link can be asked for here"),
+        ("3:2&sides=target-source", "marked in another attention"),
+    ):
+        screen.js("(hash) => { location.hash = hash; }", f"{table}&pairs={pairs}")
+        expect(cell).to_have_attribute("title", why)
+        expect(cell).to_have_text("–")
+    screen.js("(hash) => { location.hash = hash; }", f"{table}&pairs=2:5,5:2")  # one that can be is enough
+    expect(cell).not_to_have_text("–")
+
+
 @pytest.mark.parametrize(("lang", "said"), [("en", "Best of 270 heads"), ("zh", "270 个头中最高的")])
 def test_in_both_languages(open_screen: OpenScreen, fake_server: str, lang: str, said: str) -> None:
     screen = open_screen(fake_server, lang=lang)

@@ -273,3 +273,22 @@ def test_examples_fill_the_text(screen: Screen) -> None:
         chips.nth(number).click()
         until(lambda before=before: screen.page.input_value("#text") != before)  # type: ignore[misc]
     expect(screen.part("count")).to_contain_text(re.compile(r"^[2-9],\d{3} of"))
+
+
+def test_what_no_text_can_tell_is_not_said_of_this_one(shown: Screen) -> None:
+    """Without the first token nothing is known of it; nor of special tokens where it is the only one."""
+    why = "the first token is left out here"
+    run = shown.run_id
+    cell = shown.part("table-body").locator("tr[data-at] td.number").first
+    for score in ("first", "special"):
+        shown.js("(hash) => { location.hash = hash; }", f"run={run}&heads=table&score={score}&of=first")
+        expect(cell).to_have_attribute("title", why)
+    shown.js("(hash) => { location.hash = hash; }", f"run={run}&heads=table&score=duplicate&of=first")
+    expect(cell).to_have_attribute("title", "not testable on this text")
+    shown.js("(hash) => { location.hash = hash; }", f"run={run}&heads=scatter&x=first&y=self&of=first")
+    expect(shown.part("scatter-state")).to_contain_text(f"first token: {why}")
+    shown.part("figures").locator("summary").click()
+    figures = shown.part("figures-body")
+    expect(figures.locator('[data-score="first"]')).to_contain_text(why)
+    expect(figures.locator('[data-score="special"]')).to_contain_text(why)
+    expect(figures.locator("tr", has_text="duplicate")).to_contain_text("not testable on this text")

@@ -11,9 +11,11 @@ import { scoreName } from './finder-bar.js';
 
 const FIELDS = ['value', 'chance', 'corrected'];
 
-function numberCells(figure, name, fields) {
+/** The cells of one version's figures; where it has none, one cell that says why. */
+function numberCells(figure, name, fields, reason) {
+  if (!figure) return el('td', { class: 'quiet', colspan: fields.length }, t(reason));
   return fields.map((field) => {
-    const value = figure?.[field] ?? null;
+    const value = figure[field] ?? null;
     return el('td', { class: 'number' }, value === null ? '' : field === 'rows' ? whole(value) : figureText(field === 'corrected' ? '' : name, value));
   });
 }
@@ -22,8 +24,9 @@ function scoreRow(state, entry, name) {
   const figure = figureOf(entry, name);
   const left = figureOf(entry, name, 'first');
   const label = el('th', { scope: 'row' }, scoreName(name));
-  if (!figure && !left) return el('tr', {}, label, el('td', { colspan: 6, class: 'quiet' }, t(missingReason(state, name))));
-  return el('tr', { 'data-score': name }, label, numberCells(figure, name, [...FIELDS, 'rows']), numberCells(left, name, ['value', 'corrected']));
+  if (!figure && !left) return el('tr', {}, label, el('td', { colspan: 6, class: 'quiet' }, t(missingReason(state, name, 'all'))));
+  return el('tr', { 'data-score': name }, label, numberCells(figure, name, [...FIELDS, 'rows'], missingReason(state, name, 'all')),
+    numberCells(left, name, ['value', 'corrected'], missingReason(state, name, 'first')));
 }
 
 function headRow() {
