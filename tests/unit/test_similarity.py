@@ -30,17 +30,17 @@ NEARBY = 1.5e-3  # its square root, which is what equal heads come out at
 
 
 def build(
-    mask: Tensor, *, sinks: bool = False, copies: dict[tuple[int, int], tuple[int, int]] | None = None
+    *masks: Tensor, sinks: bool = False, copies: dict[tuple[int, int], tuple[int, int]] | None = None
 ) -> Capture:
-    """A capture of random heads; `copies` gives a head the query and key of another."""
-    layout_of, builder = MaskLayout.from_mask(mask), CaptureBuilder()
-    query_len, key_len = mask.shape
+    """A capture of random heads, of one mask or of one for each layer; `copies` gives a head another's query and key."""
+    layouts, builder = [MaskLayout.from_mask(mask) for mask in masks], CaptureBuilder()
+    query_len, key_len = masks[0].shape
     queries, keys = torch.randn(LAYERS, HEADS, query_len, 8) * 2, torch.randn(LAYERS, HEADS, key_len, 8)
     for place, of in (copies or {}).items():
         queries[place], keys[place] = queries[of].clone(), keys[of].clone()
     for layer in range(LAYERS):
         logits = torch.linspace(-1, 3, HEADS) if sinks else None
-        inputs = AttentionInputs(queries[layer], keys[layer], keys[layer], 8**-0.5, layout_of, sink_logits=logits)
+        inputs = AttentionInputs(queries[layer], keys[layer], keys[layer], 8**-0.5, layouts[layer % len(layouts)], sink_logits=logits)
         builder.add(SITE, layer, inputs, blockwise_attention(inputs))
     return builder.build()
 
@@ -59,23 +59,29 @@ def dense(capture: Capture, rows: list[int]) -> Tensor:
     return torch.stack([torch.stack([1 - (p * q).sqrt().sum(-1).mean() for q in heads]) for p in heads])
 
 
+WINDOW = causal_mask(N) & sliding_window_mask(N, window=20)
+ALONE = causal_mask(N)  # up to the 40th each token sees itself alone
+ALONE[:40] = torch.eye(N, dtype=torch.bool)[:40]
+
+
 @pytest.mark.parametrize(
-    ("mask", "sinks"),
+    ("masks", "sinks"),
     [
-        (causal_mask(N), False),
-        (causal_mask(N) & sliding_window_mask(N, window=20), False),
-        (torch.ones(N, 70, dtype=torch.bool), False),
-        (causal_mask(N), True),
+        ([causal_mask(N)], False),
+        ([WINDOW], False),
+        ([WINDOW, causal_mask(N), ALONE], False),
+        ([torch.ones(N, 70, dtype=torch.bool)], False),
+        ([causal_mask(N)], True),
     ],
-    ids=["causal", "window", "cross", "sinks"],
+    ids=["causal", "window", "mixed", "cross", "sinks"],
 )
 @pytest.mark.parametrize("in_memory", [20_000_000, 1])
 def test_distances_are_those_of_a_dense_computation(
-    mask: Tensor, sinks: bool, in_memory: int, monkeypatch: pytest.MonkeyPatch
+    masks: list[Tensor], sinks: bool, in_memory: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "VALUES_IN_MEMORY", in_memory)
     monkeypatch.setattr(module, "HEADS_AT_ONCE", 5)
-    capture = build(mask, sinks=sinks)
+    capture = build(*masks, sinks=sinks)
     site = capture.sites[0]
     rows = usable_rows(capture, site)[:: 1 if in_memory > 1 else 12]  # a column at a time is slow
     found = head_distances(capture, site, rows)
@@ -100,6 +106,12 @@ def test_rows_are_evenly_spaced_and_see_two_keys() -> None:
     few, fewer = build(causal_mask(9)), build(causal_mask(8))
     assert usable_rows(few, few.sites[0]) == list(range(1, 9))
     assert usable_rows(fewer, fewer.sites[0]) == [], "as with all figures"
+
+
+def test_rows_see_two_keys_in_every_layer() -> None:
+    capture = build(causal_mask(N), ALONE, WINDOW)
+    rows = usable_rows(capture, capture.sites[0])
+    assert (len(rows), rows[0], rows[-1]) == (128, 40, N - 1)
 
 
 @pytest.mark.parametrize(("weights", "rows"), [(20, 20), (1, 16), (1000, 128)])
@@ -144,6 +156,21 @@ def test_heads_that_are_all_the_same_are_one_point(count: int) -> None:
     distances = torch.zeros(count, count)
     assert torch.equal(layout(distances), torch.zeros(count, 2, dtype=torch.float64))
     assert sorted(cluster_order(distances)) == list(range(count))
+
+
+def test_heads_along_a_line_are_put_in_its_order() -> None:
+    place = torch.rand(12)
+    order = cluster_order((place[:, None] - place).abs())
+    assert order in (place.argsort().tolist(), place.argsort(descending=True).tolist())
+
+
+def test_two_heads_that_differ_from_a_group_stand_together() -> None:
+    """Three in a row, 3 apart, and two that are 5.7 apart and in the mean 6.2 and 6.1 from the three.
+
+    Each of the two is 5 from one end of the row, so a chain of nearest neighbours would have the row between them.
+    """
+    points = torch.tensor([[0.0, 0.0], [0.0, 5.0], [3.0, 0.0], [5.7, 5.0], [6.0, 0.0]])
+    assert cluster_order(torch.cdist(points, points) / 10) in ([3, 1, 0, 2, 4], [4, 2, 0, 1, 3])
 
 
 def test_two_heads_are_as_far_apart_as_they_are() -> None:
