@@ -107,6 +107,15 @@ def test_another_model_has_another_panel(client: TestClient) -> None:
     assert client.get(PATH).json() == first
 
 
+def test_each_implementation_keeps_its_own_panel(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    models: Any = services_of(client).models
+    plain, names = models.entry, ("own", "transformers")
+    monkeypatch.setattr(models, "entry", lambda model_id: replace(plain(model_id), implementations=names))
+    panels = [client.post(f"{PATH}?implementation={name}", json={}).json() for name in names]
+    assert tuple(panel["implementation"] for panel in panels) == names
+    assert [client.get(f"{PATH}?implementation={name}").json() for name in names] == panels
+
+
 def test_weights_replaced_in_the_line_leave_no_panel(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     client = start(small_model())
     services = services_of(client)
