@@ -101,6 +101,19 @@ def test_spaces_that_one_side_leaves_out_belong_to_the_next_token() -> None:
     assert spans(found) == [((0, 1), (0, 1)), ((1, 2), (1, 2)), ((2, 4), (2, 3))]
 
 
+def test_what_one_side_leaves_out_within_a_segment_is_a_space_of_its_text() -> None:
+    apart = [token(0, "the", 0), token(1, "cat", 4)]
+    whole = [token(0, "the cat", 0)]
+    assert texts(align(apart, whole)) == texts(align(whole, apart)) == ["the cat"]
+
+
+def test_a_token_without_characters_lies_across_no_place() -> None:
+    """As the space that some tokenizers put before a text: it belongs to the token after it."""
+    a = [token(0, "the", 0), token(1, "", 3), token(2, " cat", 3)]
+    b = [token(0, "the", 0), token(1, " cat", 3)]
+    assert spans(align(a, b)) == [((0, 1), (0, 1)), ((1, 3), (1, 2))]
+
+
 def test_pieces_of_one_character_stay_together_unless_both_have_the_same() -> None:
     pieces = [Token(i, 0, f"<{i}>", "北", 0, 1, False, 0, i + 1, 3, None) for i in range(3)]
     whole = [token(0, "北", 0)]
@@ -126,7 +139,7 @@ def test_a_cut_text_aligns_where_both_have_it() -> None:
     assert spans(found) == [((2, 3), (0, 1)), ((3, 4), (1, 2))]
 
 
-def test_different_texts_align_by_equalstretches() -> None:
+def test_different_texts_align_by_equal_stretches() -> None:
     a = cut_at("the cat saw the dog", [3, 7, 11, 15], head=["<s>"])
     b = cut_at("a bird saw the dog run", [1, 6, 10, 14, 18], head=["<s>"])
     found = align(a, b)

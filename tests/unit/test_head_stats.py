@@ -119,6 +119,15 @@ def test_repeats_that_are_not_kept_are_found_again(monkeypatch: pytest.MonkeyPat
     assert targets.repeats.places((0, 100), (0, 128), 4) is targets.repeats.places((0, 100), (0, 128), 4)
 
 
+def test_repeats_that_are_half_of_a_block_are_never_kept() -> None:
+    """Of a text of one token the marks of every block would be n² bytes a head."""
+    targets = HeadTargets(MaskLayout.from_mask(MASKS["causal"]), facts(N, special=False, repeats=1), same_sequence=True)
+    assert targets.repeats is not None
+    marked = targets.repeats.places((0, 100), (0, 128), 4).marked
+    assert marked is not None
+    assert targets.repeats.places((0, 100), (0, 128), 4).marked is not marked
+
+
 def test_what_was_collected_and_given_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """In float64 what is collected is what figures are made of, without a copy between."""
     add = HeadCollector.add

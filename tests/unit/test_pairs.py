@@ -245,6 +245,17 @@ def test_spans_that_hold_too_much_are_refused(monkeypatch: pytest.MonkeyPatch) -
         pair_weights(capture, SITE, [Pair((50, 61), (10, 20))])
 
 
+def test_pairs_that_hold_too_much_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [Pair((50, 60), (10, 20)), Pair((30, 40), (0, 10))]
+    capture = build(KINDS["causal"])
+    monkeypatch.setattr(module, "AT_ONCE", 1)  # so that each is read by itself: 100 weights of each head
+    monkeypatch.setattr(module, "MOST_WEIGHTS", 200 * LAYERS * HEADS)
+    pair_weights(capture, SITE, pairs)
+    monkeypatch.setattr(module, "MOST_WEIGHTS", 200 * LAYERS * HEADS - 1)
+    with pytest.raises(RangeError, match="at most"):
+        pair_weights(capture, SITE, pairs)
+
+
 def test_one_pair_that_is_too_much_is_refused_before_pairs_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sets of all rows and columns of 32 long pairs took seconds, only to be refused."""
     capture = build(KINDS["causal"])

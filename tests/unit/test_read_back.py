@@ -50,6 +50,15 @@ def test_they_are_the_true_ones_to_half_a_digit_of_the_score(n: int, kind: str) 
             assert float((found - exact[slice(*heads), slice(*rows), slice(*cols)]).abs().max()) <= HALF_A_DIGIT
 
 
+def test_weights_that_are_not_small_are_exact_however_many_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 115
+    capture, exact = captured(n)
+    assert int((exact > module.SMALL).sum()) > 4 * 100  # so they come in several parts
+    monkeypatch.setattr(module, "EXACT_AT_ONCE", 100)
+    found = capture.weights(SITE, 0, (0, HEADS), (0, n), (0, n))
+    assert float((found - exact).abs().max()) <= HALF_A_DIGIT
+
+
 def test_the_same_entry_is_the_same_in_every_window() -> None:
     n = 115
     capture, _ = captured(n)

@@ -126,6 +126,14 @@ def test_a_text_without_special_tokens_is_left_out_of_what_is_without_them() -> 
     assert found["without"]["special"]["scores"]["previous"]["by_text"] == {"prose": 0.9, "code": None}
 
 
+def test_what_is_left_out_is_averaged_over_the_texts_that_tell_it() -> None:
+    texts = {name: [head(0.5)] for name in ("prose", "code", "chinese")}
+    for removed, (made,) in zip((0.2, 0.6, None), texts.values(), strict=True):
+        made["without"]["first"]["removed"] = removed
+    (found,) = average_heads(texts)
+    assert found["without"]["first"]["removed"] == pytest.approx(0.4)
+
+
 def test_the_role_is_that_of_the_means() -> None:
     (found,) = average_heads({"prose": [head(0.5)], "code": [head(0.05)]})
     assert (found["role"]["name"], found["role"]["best"]) == ("mixed", "previous")
