@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import pytest
@@ -13,6 +14,9 @@ from tests.browser.screen import Screen, until
 
 REPEATED = "When Mary and John went to the store, John gave a drink to Mary. " * 3
 WORDS: dict[str, str] = json.loads((ROOT / "static/i18n/en.json").read_text(encoding="utf-8"))
+
+SHARES = ("previous", "self", "next", "duplicate", "induction", "punctuation", "local", "first", "special")
+MEASURES = (("entropy", "normalised", 3), ("distance", "mean", 1), ("concentration", "share", 3))  # with their digits
 
 
 @pytest.fixture
@@ -52,6 +56,28 @@ def by_score(heads: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 def place(head: dict[str, Any]) -> str:
     """A head as the page writes it."""
     return f"{head['layer']}·{head['head']}"
+
+
+def rounded(value: float, digits: int = 3) -> str:
+    """As the page rounds: a half goes up, where Python's takes the even digit; no sign before a 0."""
+    text = str(Decimal(abs(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+    return f"-{text}" if value < 0 and float(text) else text
+
+
+def other_columns(head: dict[str, Any], version: str = "all") -> list[str]:
+    """The cells of the other scores in a head's row: corrected where a score has chance taken off, else the figure."""
+    figures = head if version == "all" else head["without"][version]
+    scores = [figures["scores"].get(name) for name in SHARES]
+    measured = [(figures[name], field, digits) for name, field, digits in MEASURES]
+    return [rounded(score["corrected"]) if score else "–" for score in scores] + [
+        rounded(figure[field], digits) if figure else "–" for figure, field, digits in measured
+    ]
+
+
+def show_all_columns(screen: Screen) -> None:
+    """Scrolls the table to its right end: rows have their cells only as far as one has scrolled."""
+    screen.part("table-box").evaluate("(box) => { box.scrollLeft = 9999; }")
+    until(lambda: len(rows(screen)[0]) == 6 + len(SHARES) + len(MEASURES))
 
 
 def test_sort_by_a_score_open_the_first_and_see_its_map(found: Screen) -> None:
@@ -118,6 +144,8 @@ def each_row_says_what_its_role_was_read_from(screen: Screen) -> None:
             corrected = head["without"]["first"]["scores"][role["best"]]["corrected"]
             words = f"* (role read without the first token: {name}, corrected {corrected:.3f})"
         assert words in row[1]
+        figures = head["without"]["first"] if words else head
+        assert row[2] == rounded(figures["scores"][role["best"]]["corrected"])
         assert ("*" in row[1]) == bool(words)
         seen.add((named, bool(words)))
     assert len(seen) == 4
@@ -225,6 +253,28 @@ def test_the_link_keeps_tab_score_order_and_filter(found: Screen, open_screen: O
     until(lambda: rows(other) == rows(found) and len(rows(other)) == 27)
     assert {row[0].split("·")[0] for row in rows(other)} == {"3", "4", "5"}
     assert other.part("finder-score").input_value() == "self"
+
+
+def has_role(head: dict[str, Any], role: str) -> bool:
+    """Whether the API gives a head what a filter asks for."""
+    return bool(head["role"]["sinks"]) if role == "sinks" else head["role"]["name"] == role
+
+
+def test_threshold_and_role_decide_which_heads_are_left(found: Screen) -> None:
+    open_tab(found, "table")
+    found.part("finder-more").click()
+    left: dict[str, set[int]] = {}
+    for threshold in (0.1, 0.9):
+        heads = found.api("/heads", threshold=threshold)["heads"]
+        found.part("filter-threshold").fill(str(threshold))
+        for role in ("self", "mixed", "duplicate", "sink", "sinks"):
+            found.part("filter-role").select_option(role)
+            want = [place(head) for head in heads if has_role(head, role)]
+            left.setdefault(role, set()).add(len(want))
+            expect(found.part("overview-title")).to_have_text(f"{len(want)} of 270 heads")
+            until(lambda: [row[0] for row in rows(found)][:10] == want[:10])  # noqa: B023 - it is called here
+    assert [len(left[role]) for role in ("self", "mixed", "duplicate")] == [2, 2, 2]  # the threshold tells
+    assert left["sinks"] != left["sink"]
 
 
 def test_pictures_in_order_of_a_score(found: Screen) -> None:

@@ -12,9 +12,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import OpenScreen
 from tests.browser.screen import Screen, until
 from tests.browser.test_access import PHONE, ROOT, serious
-from tests.browser.test_finder import REPEATED, open_tab
-
-SHARES = ("previous", "self", "next", "duplicate", "induction", "punctuation", "local", "first", "special")
+from tests.browser.test_finder import REPEATED, SHARES, open_tab
 
 
 @pytest.fixture

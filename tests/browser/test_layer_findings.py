@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import pytest
@@ -12,20 +11,15 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import ROOT, OpenScreen, deep
 from tests.browser.screen import Screen, until
-from tests.browser.test_finder import REPEATED, open_tab
+from tests.browser.test_finder import REPEATED, open_tab, rounded
 
 Findings = list[dict[str, Any]]
 CELLS = "rows => rows.map((row) => [...row.querySelectorAll('td.number')].map((cell) => cell.textContent))"
 
 
-def rounded(value: float, digits: int = 1) -> str:
-    """As the page rounds: a half goes up, where Python's takes the even digit."""
-    return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
-
-
 def far(value: float) -> str:
     """A distance: whole tokens, or halves of them."""
-    return str(int(value)) if value == int(value) else rounded(value)
+    return str(int(value)) if value == int(value) else rounded(value, 1)
 
 
 def sentences(lang: str, verdicts: Findings, near: int) -> list[str]:
@@ -35,7 +29,7 @@ def sentences(lang: str, verdicts: Findings, near: int) -> list[str]:
     for verdict in verdicts:
         first, last = verdict["layers"]
         layers = words["finding.layer" if first == last else "finding.layers"]
-        numbers = {name: rounded(verdict[name]) for name in ("mean", "uniform")}
+        numbers = {name: rounded(verdict[name], 1) for name in ("mean", "uniform")}
         shares = {name: rounded(100 * verdict[name], 0) for name in ("share", "chance")}
         named = layers.format(n=first, first=first, last=last)
         said.append(words[f"verdict.{verdict['code']}"].format(layers=named, near=near, **numbers, **shares))
@@ -73,13 +67,13 @@ def check_rows(screen: Screen, layers: list[dict[str, Any]]) -> None:
     shown = screen.part("layers-box").locator("[data-layer]").evaluate_all(CELLS)
     for cells, layer in zip(shown, layers, strict=True):
         distance, window = layer["distance"], layer["window"]
-        mean = f"{rounded(distance['mean'])} ± {rounded(distance['spread'])}"
+        mean = f"{rounded(distance['mean'], 1)} ± {rounded(distance['spread'], 1)}"
         within = f"{far(window['within_50'])} / {far(window['within_90'])}"
         even = f"{far(window['uniform_50'])} / {far(window['uniform_90'])}"
         beside = ("", "") if alike else (f" {far(distance['uniform'])}", f" {even}")
         assert cells == [mean + beside[0], within + beside[1]]
     common = screen.part("layers-box").locator(".layer-common td.number")
-    assert common.all_text_contents() == ([rounded(layers[0]["distance"]["uniform"]), even] if alike else [])
+    assert common.all_text_contents() == ([rounded(layers[0]["distance"]["uniform"], 1), even] if alike else [])
 
 
 @pytest.mark.parametrize("lang", ["en", deep("zh")])

@@ -11,7 +11,7 @@ from tests.browser.comparing import Compared
 from tests.browser.conftest import WIDE, OpenScreen, deep
 from tests.browser.screen import Screen, until
 from tests.browser.test_access import PHONE
-from tests.browser.test_finder import REPEATED, open_tab, place, rows
+from tests.browser.test_finder import REPEATED, open_tab, other_columns, place, rows, show_all_columns
 
 TABS = ("pictures", "table", "scatter", "alike", "layers")
 BETWEEN = (600, 768, 820, 900)  # px, where the head lies under two columns
@@ -166,6 +166,11 @@ def test_the_clearest_role_follows_the_version_of_the_weights(screen: Screen) ->
     of_all = [head for head in screen.api("/heads")["heads"] if head["role"]["best"] and head["role"]["of"] == "all"]
     named = {place(head) for head in of_all}
     assert all("role read from all weights" in row[1] for row in rows(screen) if row[0] in named)
+    show_all_columns(screen)
+    heads = {place(head): head for head in screen.api("/heads")["heads"]}
+    others = {row[0]: row[6:] for row in rows(screen)}
+    assert others == {at: other_columns(heads[at], "first") for at in others}
+    assert others != {at: other_columns(heads[at]) for at in others}
     room, wish = screen.js(
         """() => {
             const select = document.querySelector('[data-ref=filter-version]');
@@ -195,6 +200,10 @@ def test_marked_links_are_of_all_weights_and_the_filter_says_so(screen: Screen) 
     expect(screen.part("filter-version")).to_be_disabled()
     expect(screen.part("filter-version")).to_have_value("all")
     expect(screen.part("filter-version-what")).to_have_text("Marked links are counted in all weights.")
+    open_tab(screen, "table")
+    show_all_columns(screen)
+    heads = {place(head): head for head in screen.api("/heads")["heads"]}
+    assert all(row[6:] == other_columns(heads[row[0]]) for row in rows(screen))
 
 
 def test_cut_labels_of_sentences_say_so_and_are_told_apart(screen: Screen) -> None:
