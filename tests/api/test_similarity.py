@@ -93,6 +93,18 @@ def test_a_site_must_be_one_of_the_runs(client: TestClient, run: dict[str, Any])
     assert client.get(address({"id": "0" * 32})).status_code == 404
 
 
+def test_each_site_has_its_own_answer(client: TestClient) -> None:
+    long, short = "one two three four five six seven eight nine ten", "uno dos tres cuatro cinco seis siete ocho nueve"
+    many = make_run(client, long, model=SEQ2SEQ, target_text=short)
+    settle(client, many)
+    capture = capture_of(client, many)
+    for described in capture.sites:
+        expected = engine.similarity(capture, described)
+        answer = client.get(address(many), params={"site": described.site}).json()
+        assert (answer["order"], answer["positions"]) == (expected.order, expected.positions.tolist())
+        assert len(answer["rows"]) == len(expected.rows) > 0
+
+
 def test_many_requests_at_once_compute_once(
     client: TestClient, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,14 +189,16 @@ def test_different_comparisons_wait_for_each_other(client: TestClient, monkeypat
     assert not met, "each takes all cores and its share of memory"
 
 
-def test_only_the_last_few_are_kept(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_those_asked_for_last_are_kept(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "KEPT", 2)
     of = SimilarityService()
     runs = [make_run(client, f"the cat saw {word}") for word in ("one", "two", "three")]
     stored = [client.app.state.services.runs.read(made["id"]) for made in runs]  # type: ignore[attr-defined]
-    found = [of.read(one, "decoder.self") for one in stored]
-    assert of.read(stored[2], "decoder.self") is found[2]
-    assert of.read(stored[0], "decoder.self") is not found[0]
+    found = [of.read(stored[at], "decoder.self") for at in (0, 1, 0, 2)]
+    assert found[2] is found[0]
+    assert of.read(stored[0], "decoder.self") is found[0], "asked for after the second"
+    assert of.read(stored[2], "decoder.self") is found[3]
+    assert of.read(stored[1], "decoder.self") is not found[1]
 
 
 def test_heads_of_a_layer_that_are_alike_are_a_warning_out_of_the_same_distances(
