@@ -29,6 +29,7 @@ from playwright.sync_api import (
     Playwright,
     Request,
     ViewportSize,
+    expect,
     sync_playwright,
 )
 
@@ -46,6 +47,8 @@ FLAGS = (
 )
 CONVERTED = ROOT / "build" / "test-data" / "models"
 START_S = 60.0
+PATIENCE_MS = 20_000  # a busy machine takes several seconds for what takes one
+expect.set_options(timeout=PATIENCE_MS)
 WIDE: ViewportSize = {"width": 1440, "height": 900}
 OpenScreen = Callable[..., Screen]
 
@@ -230,7 +233,7 @@ def open_screen(browser: Browser, usual: BrowserContext) -> Iterator[OpenScreen]
             page = usual.new_page()
             page.set_viewport_size(options.get("viewport", WIDE))
             page.emulate_media(color_scheme=options.get("color_scheme"))
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(PATIENCE_MS)
         screen = Screen(page, base, Witness(page, base))
         opened.append(screen)
         screen.goto(fragment, lang)

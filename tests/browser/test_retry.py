@@ -22,6 +22,7 @@ REQUESTS = {
     "weights": re.compile(r"/weights\?"),
 }
 WHY = {"en": "does not answer", "zh": "没有响应"}
+PATIENCE_MS = 20_000  # all heads are compared with each other
 AGAIN = {"en": "Try again", "zh": "重试"}
 
 # What is asked for, the rest of the address, where it is told, what stands there instead once it is loaded.
@@ -29,6 +30,7 @@ PLACES = [
     ("overview", "heads=pictures", "overview-state", "heads"),
     ("heads", "heads=pictures", "heads-trouble", "score"),
     ("heads", "heads=scatter&y=self", "scatter-state", "scatter-plot"),
+    ("heads", "heads=table", "table-box", "score"),
     deep("heads", "heads=alike&alike=points&colour=role", "heads-trouble", "score"),
     ("layers", "heads=layers", "layers-box", "layers-box"),
     deep("similarity", "heads=layers", "layers-box", "layers-box"),
@@ -73,11 +75,11 @@ def test_what_could_not_be_loaded_is_asked_for_again(
     screen: Screen, run: str, wanted: str, rest: str, told: str, loaded: str
 ) -> None:
     opened_without(screen, run, wanted, rest)
-    expect(screen.part(told)).to_contain_text(WHY["en"])
+    expect(screen.part(told)).to_contain_text(WHY["en"], timeout=PATIENCE_MS)
     before = asked(screen, wanted)
     again(screen, told).press("Enter")
     expect(again(screen, told)).to_have_count(0)
-    expect(screen.part(loaded)).to_be_visible()
+    expect(screen.part(loaded)).to_be_visible(timeout=PATIENCE_MS)
     expect(screen.part(told)).not_to_contain_text(WHY["en"])
     assert asked(screen, wanted) == before + 1
     assert not is_adrift(screen)

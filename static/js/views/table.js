@@ -1,7 +1,7 @@
 /**
  * All heads as a table. Only the rows on the screen exist, and of them the cells as far as one has scrolled to the right, so
  * that a thousand heads sort as fast as ten.
- * Listens to finder, heads, view, preview; emits sort, preview, head, show-head.
+ * Listens to finder, heads, view, preview; emits sort, preview, head, show-head, retry-figures.
  */
 
 import { arrange, el, fill, perFrame, ref } from '../dom.js';
@@ -12,6 +12,7 @@ import { COLUMNS } from '../table-columns.js';
 import { roleName, scoreName } from './finder-bar.js';
 import { pointingAt } from './pointing.js';
 import { roleSource, sinkTags } from './role-parts.js';
+import { figuresFailed } from './retry.js';
 import { showHidden } from './sideways.js';
 
 const ROW = 26; // px, as the style sheet has it
@@ -71,9 +72,10 @@ function heightOf(cell, pixels) {
   return cell;
 }
 
-function emptyRow(state) {
-  const key = state.heads.status === 'ready' ? 'finder.none' : state.heads.status === 'error' ? 'finder.failed' : 'finder.loading';
-  return el('tr', {}, el('td', { colspan: COLUMNS.length, class: 'table-empty' }, t(key)));
+function emptyRow(state, store) {
+  const { status } = state.heads;
+  const words = status === 'error' ? figuresFailed(store) : t(status === 'ready' ? 'finder.none' : 'finder.loading');
+  return el('tr', {}, el('td', { colspan: COLUMNS.length, class: 'table-empty' }, words));
 }
 
 /** Mounts the table. */
@@ -81,6 +83,7 @@ export function mountTable(root, store) {
   const [box, head, body] = ['table-box', 'table-head', 'table-body'].map((name) => ref(root, name));
   const shown = { survey: null, from: 0, to: 0 };
   const pointing = pointingAt(store);
+  let vacant = { of: null, row: null }; // what stands in the place of rows: its button stays in its place as they do
   let cut = { left: -1, right: -1 }; // the columns of numbers that are seen in part
   let seen = { top: 0, room: 600, columns: FIXED + 1 }; // what of the rows is on the screen, measured when nothing waits to be laid out
   const visible = () => finished(store.state) !== null && store.state.finder.tab === 'table';
@@ -122,7 +125,8 @@ export function mountTable(root, store) {
     Object.assign(shown, { survey, from, to, columns: seen.columns });
     const rows = Array.from({ length: to - from }, (_, at) =>
       row(state, survey, from + at, seen.columns, kept.get(String(survey.order[from + at]))));
-    arrange(body, [space(from), ...(rows.length ? rows : [emptyRow(state)]), space(survey.order.length - to)].filter(Boolean));
+    if (vacant.of !== state.heads) vacant = { of: state.heads, row: emptyRow(state, store) };
+    arrange(body, [space(from), ...(rows.length ? rows : [vacant.row]), space(survey.order.length - to)].filter(Boolean));
     ref(root, 'table').setAttribute('aria-rowcount', survey.order.length + 1);
     hideCut();
     mark(state);
