@@ -13,13 +13,15 @@ from tests.browser.screen import Screen
 Colour = tuple[int, ...]
 SCALES = """async () => {
     const { signedScale, signedStops } = await import('/static/js/compare/scale.js');
-    const { plotlyScale } = await import('/static/js/ramp.js');
+    const { plotlyScale, position, stepOf } = await import('/static/js/ramp.js');
     const { layerColour, likenessColour } = await import('/static/js/tints.js');
     const places = Array.from({ length: 10 }, (_, at) => at / 9);
     return ['light', 'dark'].map((scheme) => ({
         signed: { sqrt: signedScale(scheme, 'sqrt'), linear: signedScale(scheme, 'linear') },
         legend: signedStops(scheme),
         weights: Object.fromEntries(['sqrt', 'linear', 'log'].map((scale) => [scale, plotlyScale(scheme, scale)])),
+        steps: Object.fromEntries(['sqrt', 'linear', 'log'].map((scale) =>
+            [scale, [0, 0.0001, 0.002, 0.1, 0.5, 1].map((one) => [one, position(one, scale), stepOf(one, scale)])])),
         layers: places.map((place) => [place, layerColour(scheme, place)]),
         likeness: places.map((place) => [place, likenessColour(scheme, place)]),
     }));
@@ -80,5 +82,9 @@ def test_each_colour_stands_for_its_number(scales: list[dict[str, Any]]) -> None
         for scale, stops in scheme["weights"].items():
             assert is_even([(PLACES[scale](weight), rgb(css)) for weight, css in stops]), scale
             assert all(blue == max(red, green, blue) for _, (red, green, blue) in ((at, rgb(css)) for at, css in stops))
+        for scale, steps in scheme["steps"].items():
+            for weight, place, step in steps:
+                assert place == pytest.approx(PLACES[scale](weight), abs=1e-12)  # both in float64
+                assert abs(step - 255 * place) <= 0.5
         for of in ("layers", "likeness"):
             assert is_even([(place, rgb(css)) for place, css in scheme[of]]), of

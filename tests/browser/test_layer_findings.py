@@ -14,6 +14,10 @@ from tests.browser.screen import Screen, until
 from tests.browser.test_finder import REPEATED, open_tab, rounded
 
 Findings = list[dict[str, Any]]
+BARS = """slots => slots.map((slot) => [
+    slot.title, parseFloat(slot.querySelector('.curve-bar').style.height),
+    parseFloat(slot.querySelector('.curve-tick').style.bottom),
+])"""
 CELLS = "rows => rows.map((row) => [...row.querySelectorAll('td.number')].map((cell) => cell.textContent))"
 
 
@@ -76,6 +80,19 @@ def check_rows(screen: Screen, layers: list[dict[str, Any]]) -> None:
     assert common.all_text_contents() == ([rounded(layers[0]["distance"]["uniform"], 1), even] if alike else [])
 
 
+def check_curves(screen: Screen, layers: list[dict[str, Any]]) -> None:
+    """A bar is as high as its bin's share of the weight, its line as uniform attention's; words say both."""
+    largest = max(share for layer in layers for share in layer["curve"] + layer["uniform_curve"])
+    for row in (0, 17):
+        shown = row_of(screen, row).locator(".curve-slot").evaluate_all(BARS)
+        curves = zip(layers[row]["curve"], layers[row]["uniform_curve"], strict=True)
+        for (title, *places), shares in zip(shown, curves, strict=True):
+            assert re.findall(r"0\.\d{3}|1\.000", title) == [f"{share:.3f}" for share in shares]
+            assert places == pytest.approx(
+                [100 * share / largest for share in shares], abs=0.01
+            )  # per cent, as CSS has it
+
+
 @pytest.mark.parametrize("lang", ["en", deep("zh")])
 def test_layers_say_how_far_they_look(open_screen: OpenScreen, fake_server: str, lang: str) -> None:
     screen = open_screen(fake_server, lang=lang)
@@ -86,12 +103,7 @@ def test_layers_say_how_far_they_look(open_screen: OpenScreen, fake_server: str,
     expect(screen.part("layers-box").locator("[data-layer]")).to_have_count(30)
     check_verdicts(screen, lang, answer["verdicts"]["all"], answer["near"])
     check_rows(screen, versions["all"])
-    for row in (0, 17):
-        bars = row_of(screen, row).locator(".curve-slot")
-        titles = bars.evaluate_all("bars => bars.map((bar) => bar.title)")
-        layer = versions["all"][row]
-        for title, share, uniform in zip(titles, layer["curve"], layer["uniform_curve"], strict=True):
-            assert re.findall(r"0\.\d{3}|1\.000", title) == [f"{share:.3f}", f"{uniform:.3f}"]
+    check_curves(screen, versions["all"])
     check_likeness(screen, answer["warnings"]["all"])
     row_of(screen, 17).locator(".curve").click()
     until(lambda: screen.fragment("layer") == "17")
