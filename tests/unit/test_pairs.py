@@ -162,12 +162,15 @@ def test_a_uniform_head_is_at_chance_and_a_sure_one_at_one() -> None:
     query[1, :, 0], key[1, 12, 0] = 40.0, 40.0  # head 1 looks at key 12 wherever it can
     inputs = AttentionInputs(query, key, key, 1.0, layout)
     builder.add(SITE, 0, inputs, blockwise_attention(inputs))
-    uniform, sure = pair_figures(
-        pair_weights(builder.build(), SITE, [Pair((70, 71), (12, 13)), Pair((50, 60), (12, 13))])
-    )
+    capture = builder.build()
+    uniform, sure = pair_figures(pair_weights(capture, SITE, [Pair((70, 71), (12, 13)), Pair((50, 60), (12, 13))]))
     assert uniform["mean"] == pytest.approx(uniform["chance"], abs=1e-6)
     assert uniform["corrected"] == pytest.approx(0, abs=1e-6)
     assert (sure["weights"], sure["corrected"]) == ([1.0, 1.0], 1.0)
+    uniform, sure = pair_figures(pair_weights(capture, SITE, [Pair((89, 90), (1, 90))]))  # all that it sees but one
+    assert uniform["chance"] == pytest.approx(89 / 90)
+    assert uniform["corrected"] == pytest.approx(0, abs=1e-5)  # float32 weights' 1e-7 times 90
+    assert (sure["weights"], sure["corrected"]) == ([1.0], 1.0)
 
 
 def test_a_layer_that_cannot_see_a_pair_has_no_number_there() -> None:
