@@ -226,3 +226,33 @@ def test_the_ramp_is_even_in_both_schemes(screen: Screen) -> None:
         sixteenths = [sign * (lightness[at + 15] - lightness[at]) for at in range(0, 240, 15)]
         assert min(sixteenths) > 0
         assert max(sixteenths) / min(sixteenths) < 1.15  # 8-bit colours round each step
+
+
+def test_marking_begins_and_ends_by_its_key_from_anywhere(open_screen: OpenScreen, fake_server: str) -> None:
+    screen = open_screen(fake_server)
+    screen.choose_model("fake-seq2seq")
+    screen.run("one two three four five six")
+    mark = screen.part("mark")
+    keys = screen.page.keyboard
+    for leave in ("strip", "mark"):
+        screen.js("() => document.activeElement.blur()")
+        keys.press("m")
+        expect(mark).to_have_attribute("aria-pressed", "true")
+        expect(screen.part("strip")).to_be_focused()
+        screen.part(leave).focus()
+        keys.press("Escape")
+        expect(mark).to_have_attribute("aria-pressed", "false")
+    screen.choose_site("decoder.cross")
+    screen.part("strip").focus()
+    keys.press("m")
+    expect(screen.part("target-strip")).to_be_focused()  # where queries are
+    screen.part("figure").focus()
+    keys.press("Escape")
+    expect(mark).to_have_attribute("aria-pressed", "false")
+    screen.js("() => document.activeElement.blur()")
+    for key in ("m", "ArrowRight", "ArrowRight", "Enter"):
+        keys.press(key)
+    screen.part("strip").focus()
+    for key in ("ArrowRight", "Enter"):
+        keys.press(key)
+    until(lambda: screen.fragment("pairs") == "2:1")

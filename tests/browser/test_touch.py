@@ -66,6 +66,22 @@ def test_on_a_wide_screen_choosing_a_head_does_not_move_the_page(shown: Screen) 
     assert shown.js("() => scrollY") == 0
 
 
+@pytest.mark.parametrize(("lang", "how"), [("en", "Extend makes the query longer"), ("zh", "“延长”可加长查询")])
+def test_marking_asks_for_no_key_that_a_phone_lacks(
+    open_screen: OpenScreen, fake_server: str, lang: str, how: str
+) -> None:
+    phone = open_screen(fake_server, lang=lang, viewport=PHONE, has_touch=True, is_mobile=True)
+    phone.choose_model("fake-seq2seq")
+    phone.run("one two three four five six")
+    for site, strip in (("encoder.self", "strip"), ("decoder.cross", "target-strip")):
+        phone.choose_site(site)
+        phone.part("mark").tap()
+        phone.part(strip).locator('.tok[data-i="1"]').tap()
+        expect(phone.part("link-prompt")).to_contain_text(how)
+        expect(phone.part("link-prompt")).not_to_contain_text("Shift")
+        phone.part("mark").tap()
+
+
 def test_thinned_labels_carry_positions_on_both_axes(phone: Screen) -> None:
     phone.run("lamp " * 60)
     for labels in (phone.row_labels(), phone.col_labels()):

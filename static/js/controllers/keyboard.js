@@ -1,4 +1,4 @@
-/** The page's keys: arrows walk heads, Enter pins, Escape lets go, [ and ] change layer, s the site, / goes to the text, ? lists keys. */
+/** The page's keys: arrows walk heads, Enter pins, Escape stops marking or lets go, [ and ] change layer, s the site, m marks, / goes to the text, ? lists keys. */
 
 import { isRanked, surveyOf } from '../finder.js';
 import { finished, shownHead, siteOf } from '../select.js';
@@ -54,12 +54,13 @@ function onHeads(event, store) {
   if (event.key in STEPS) walk(store, STEPS[event.key]);
   else if (event.key === '[') changeLayer(store, -1);
   else if (event.key === ']') changeLayer(store, 1);
-  else if (event.key === 'm') store.emit(store.state.cursor ? 'mark-cell' : 'mark', store.state.cursor ?? {});
+  else if (event.key === 'm') store.emit(store.state.cursor ? 'mark-cell' : 'press-mark', store.state.cursor ?? {});
   else if (event.key === 's' && store.state.run.summary.sites.length > 1) nextSite(store);
   else if (event.key === 'Enter' && store.state.preview && !event.target.closest('button, a, summary')) {
     store.emit('head', store.state.preview);
     store.emit('show-head');
-  } else if (event.key === 'Escape' && (store.state.preview || store.state.view.token !== null)) store.emit('let-go');
+  } else if (event.key === 'Escape' && store.state.marking) store.emit('mark');
+  else if (event.key === 'Escape' && (store.state.preview || store.state.view.token !== null)) store.emit('let-go');
   else return false;
   return true;
 }

@@ -1,6 +1,6 @@
 /**
  * Find by example: the button that marks links, the links that are marked, and the heads that make them.
- * Listens to run, view, preview, units, pairs, marking, pinned; emits mark, mark-extend, mark-cell, unmark, unmark-all, head, show-head, retry-figures.
+ * Answers press-mark. Listens to run, view, preview, units, pairs, marking, pinned; emits mark, mark-extend, mark-cell, unmark, unmark-all, head, show-head, retry-figures.
  */
 
 import { byTouch, el, fill, ref, refill, tokenLabel } from '../dom.js';
@@ -64,7 +64,7 @@ function prompt(state) {
   const touch = byTouch() ? '_touch' : '';
   if (marking.extending) return [t('links.extend_now')];
   if (marking.query === null) return [t(pairs.last ? `links.again${touch}` : `links.query${side}`)];
-  return sentence(`links.key${side}`, { query: el('b', {}, spanLabel(rows, marking.query)) });
+  return sentence(`links.key${side}${touch}`, { query: el('b', {}, spanLabel(rows, marking.query)) });
 }
 
 function answer(state, again) {
@@ -91,10 +91,12 @@ function listen(root, store, [mark, extend, cell]) {
     const side = store.state.marking?.query ? cols : rows;
     ref(root, side === 'target' ? 'target-strip' : 'strip').focus();
   };
-  mark.addEventListener('click', () => {
+  const press = () => {
     store.emit('mark');
     if (store.state.marking) strip();
-  });
+  };
+  mark.addEventListener('click', press);
+  store.on('press-mark', press); // its key, wherever the focus is
   extend.addEventListener('click', () => {
     store.emit('mark-extend');
     if (!byTouch()) strip();

@@ -1,6 +1,6 @@
 /**
  * Pointer and keys on the heat map: hovering reads a cell, a click chooses its row, dragging zooms into a box, Shift and
- * dragging moves, the wheel and + − 0 zoom, arrows move the cell. Emits cursor, token, zoom, zoom-by, zoom-out.
+ * dragging moves, the wheel and + − 0 zoom, arrows move the cell. Emits cursor, token, pin-cell, mark, mark-cell, let-go, zoom, zoom-by, zoom-out.
  */
 
 import { perFrame } from '../dom.js';
@@ -32,14 +32,14 @@ function moveCell(store, [down, across], far) {
 }
 
 function onKey(event, store) {
-  const { cursor } = store.state;
+  const { cursor, marking } = store.state;
   if (event.key in STEPS) moveCell(store, STEPS[event.key], event.shiftKey);
   else if (event.key === '+' || event.key === '=') store.emit('zoom-by', { factor: 0.5, ...cursor });
   else if (event.key === '-') store.emit('zoom-by', { factor: 2, ...cursor });
   else if (event.key === '0') store.emit('zoom-out');
   else if (event.key === 'm' && cursor) store.emit('mark-cell', cursor);
   else if (event.key === 'Enter' && cursor) store.emit('token', { index: tokensAt(store.state, 'rows', cursor.row)[0], dir: 'row' });
-  else if (event.key === 'Escape') store.emit(cursor ? 'cursor' : 'let-go', null);
+  else if (event.key === 'Escape') store.emit(cursor ? 'cursor' : marking ? 'mark' : 'let-go', null);
   else return false;
   return true;
 }

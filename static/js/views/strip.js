@@ -1,7 +1,7 @@
 /**
  * The texts themselves as tokens: prose that wraps, coloured by the shown token's row or column with the one ramp. The
  * source and, where the model has one, the target; in attention from one to the other a token of either colours the other.
- * Listens to run, line, hoverToken, cursor, view, scheme; emits token, hover-token, direction. One listener serves a strip.
+ * Listens to run, line, hoverToken, cursor, view, scheme; emits token, hover-token, direction, mark-token, mark, press-mark, let-go. One listener serves a strip.
  */
 
 import { byTouch, fill, perFrame, ref, tokenLabel } from '../dom.js';
@@ -75,7 +75,7 @@ function mountSide(strip, store, side) {
     const hovered = store.state.hoverToken;
     if (event.key === 'Escape') store.emit(store.state.marking ? 'mark' : 'let-go');
     else if (event.key === 'Enter' || event.key === ' ') choose(focus, event.shiftKey);
-    else if (event.key === 'm') store.emit('mark');
+    else if (event.key === 'm') store.emit('press-mark');
     else if (step && count) {
       const from = hovered && hovered.dir === directionOf(store.state, side) ? hovered.index : focus;
       focus = Math.min(count - 1, Math.max(0, from + step));
