@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import OpenScreen
 from tests.browser.screen import Screen, until
 from tests.browser.test_access import PHONE, ROOT, serious
-from tests.browser.test_finder import REPEATED, SHARES, open_tab
+from tests.browser.test_finder import REPEATED, SHARES, WORDS, open_tab, rounded
 
 
 @pytest.fixture
@@ -173,9 +172,9 @@ def test_all_figures_of_a_head_are_the_apis(found: Screen) -> None:
         if score is None:
             continue
         cells = found.part("figures-body").locator(f'tr[data-score="{name}"] td').all_inner_texts()
-        want = [f"{score[field]:.3f}" for field in ("score", "chance", "corrected")] + [str(score["rows"])]
-        want += [f"{left[field]:.3f}" if left else "" for field in ("score", "corrected")]
-        assert [cell.replace("−", "-") for cell in cells] == [re.sub(r"^-0\.000$", "0.000", one) for one in want]
+        want = [rounded(score[field]) for field in ("score", "chance", "corrected")] + [str(score["rows"])]
+        want += [rounded(left[field]) for field in ("score", "corrected")] if left else [WORDS["finder.no_first"]]
+        assert [cell.replace("−", "-") for cell in cells] == want
     body = found.part("figures-body")
     expect(body.locator(".figure-bins")).to_be_visible()
     expect(body).to_contain_text(
@@ -190,7 +189,7 @@ def told_apart(head: dict[str, Any]) -> bool:
     if role["best"] is None or role["sinks"] or role["corrected"] < 0.5:
         return False
     score = head["scores"][role["best"]]
-    return f"{score['score']:.2f}" != f"{score['corrected']:.2f}"
+    return rounded(score["score"]) != rounded(score["corrected"])
 
 
 def test_the_title_tells_role_and_sink(found: Screen) -> None:
@@ -199,11 +198,13 @@ def test_the_title_tells_role_and_sink(found: Screen) -> None:
     found.part("layer").select_option(str(head["layer"]))
     found.part("head").select_option(str(head["head"]))
     score = head["scores"][head["role"]["best"]]
-    expect(found.part("score")).to_contain_text(f"corrected {score['corrected']:.2f} · score {score['score']:.2f}")
+    expect(found.part("score")).to_contain_text(
+        f"corrected {rounded(score['corrected'])} · score {rounded(score['score'])}"
+    )
     sink = next(one for one in heads if "first" in one["role"]["sinks"])
     found.part("layer").select_option(str(sink["layer"]))
     found.part("head").select_option(str(sink["head"]))
-    expect(found.part("score").locator("b").first).to_have_text(f"sink {sink['scores']['first']['score']:.2f}")
+    expect(found.part("score").locator("b").first).to_have_text(f"sink {rounded(sink['role']['taken']['first'])}")
 
 
 def test_a_text_without_repeats_gives_no_induction(screen: Screen) -> None:
