@@ -78,7 +78,7 @@ def test_what_could_not_be_loaded_is_asked_for_again(
     before = asked(screen, wanted)
     again(screen, told).press("Enter")
     expect(again(screen, told)).to_have_count(0)
-    expect(screen.part(loaded)).to_be_visible(timeout=PATIENCE_MS)
+    expect(screen.part(loaded)).to_be_visible()
     expect(screen.part(told)).not_to_contain_text(WHY["en"])
     assert asked(screen, wanted) == before + 1
     assert not is_adrift(screen)
