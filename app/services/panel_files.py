@@ -63,7 +63,8 @@ class PanelFiles:
         others = [path for path in self._folder.glob("*.json") if path != self._path(key)]
         for path in others:
             if (other := self.read(_key_of(path))) is not None and replaces(other):
-                path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    path.unlink()
         return True
 
     def _path(self, key: str) -> Path:

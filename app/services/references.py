@@ -208,7 +208,7 @@ class ReferenceService:
 
     def _keep(self, work: ReferenceWork, panel: Panel) -> None:
         def replaces(other: Panel) -> bool:
-            return all(other[name] == panel[name] for name in ("model", "implementation"))  # of weights of before
+            return all(other.get(name) == panel[name] for name in ("model", "implementation"))  # of weights of before
 
         work.found, work.stored = panel, self._files.write(work.record.id, panel, replaces)
 

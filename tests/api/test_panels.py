@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.dependencies import Services
+from app.services.references import FORMAT_VERSION
 from models.reference import NAMES
 from models.tokens import Token
 from tests.api.conftest import MODEL, SEQ2SEQ, Start, make_app, small_model, submit, until
@@ -114,6 +115,16 @@ def test_each_implementation_keeps_its_own_panel(client: TestClient, monkeypatch
     panels = [client.post(f"{PATH}?implementation={name}", json={}).json() for name in names]
     assert tuple(panel["implementation"] for panel in panels) == names
     assert [client.get(f"{PATH}?implementation={name}").json() for name in names] == panels
+
+
+def test_a_damaged_panel_is_left_alone(start: Start, tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "references"
+    folder.mkdir(parents=True)
+    damaged = folder / f"{FORMAT_VERSION}-{'0' * 32}.json"
+    client = start()
+    damaged.write_text("{}", encoding="utf-8")
+    assert client.post(PATH, json={}).status_code == 200
+    assert damaged.exists()
 
 
 def test_weights_replaced_in_the_line_leave_no_panel(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
