@@ -21,7 +21,7 @@ MASKS = {
 
 
 def dense(capture: Capture) -> Tensor:
-    """Half of the mean over heads and half of each token itself, layer by layer, in float64; NaN where no path leads."""
+    """Half of the mean over heads and half of each token itself, layer by layer, float64; NaN where no path leads."""
     rolled, itself = torch.eye(N, dtype=torch.float64), torch.eye(N, dtype=torch.float64)
     for layer in range(LAYERS):
         weights = capture.weights(SITE, layer, (0, HEADS), (0, N), (0, N)).double()

@@ -29,10 +29,8 @@ SQUARES = 2e-6  # of squared distances: float32 products summed over 128 rows, a
 NEARBY = 1.5e-3  # its square root, which is what equal heads come out at
 
 
-def build(
-    *masks: Tensor, sinks: bool = False, copies: dict[tuple[int, int], tuple[int, int]] | None = None
-) -> Capture:
-    """A capture of random heads, of one mask or of one for each layer; `copies` gives a head another's query and key."""
+def build(*masks: Tensor, sinks: bool = False, copies: dict[tuple[int, int], tuple[int, int]] | None = None) -> Capture:
+    """A capture of random heads, of one mask or one for each layer; `copies` gives a head another's query and key."""
     layouts, builder = [MaskLayout.from_mask(mask) for mask in masks], CaptureBuilder()
     query_len, key_len = masks[0].shape
     queries, keys = torch.randn(LAYERS, HEADS, query_len, 8) * 2, torch.randn(LAYERS, HEADS, key_len, 8)
@@ -40,7 +38,9 @@ def build(
         queries[place], keys[place] = queries[of].clone(), keys[of].clone()
     for layer in range(LAYERS):
         logits = torch.linspace(-1, 3, HEADS) if sinks else None
-        inputs = AttentionInputs(queries[layer], keys[layer], keys[layer], 8**-0.5, layouts[layer % len(layouts)], sink_logits=logits)
+        inputs = AttentionInputs(
+            queries[layer], keys[layer], keys[layer], 8**-0.5, layouts[layer % len(layouts)], sink_logits=logits
+        )
         builder.add(SITE, layer, inputs, blockwise_attention(inputs))
     return builder.build()
 
