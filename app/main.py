@@ -120,6 +120,6 @@ def _services(settings: Settings, catalogue: Models | None) -> Services:
     threads = ThreadPoolExecutor(WAITING_THREADS, thread_name_prefix="waiting")
     stages_of = StageService(catalogue, queue, service.read)
     lenses, similarity_of, alignments = LensService(), SimilarityService(), Alignments()
-    store.when_forgotten(stages_of.forget, lenses.forget, similarity_of.forget, alignments.forget)
+    store.when_forgotten(service.forget, stages_of.forget, lenses.forget, similarity_of.forget, alignments.forget)
     references_of = ReferenceService(catalogue, compute, queue, settings.data_dir / "references")
     return Services(settings, catalogue, service, stages_of, lenses, similarity_of, references_of, alignments, threads)

@@ -18,9 +18,10 @@ NOT_MODIFIED: dict[int | str, dict[str, Any]] = {
 }
 
 
-def run_tag(request: Request, record: RunRecord) -> str:
-    """The ETag of an answer that depends on a finished run, the query and the code alone."""
-    return content_tag(f"{RULES} {record.id} {record.created} {request.url.path} {request.url.query}".encode())
+def run_tag(request: Request, *records: RunRecord) -> str:
+    """The ETag of an answer that depends on finished runs, the query and the code alone."""
+    made = " ".join(f"{record.id} {record.created}" for record in records)
+    return content_tag(f"{RULES} {made} {request.url.path} {request.url.query}".encode())
 
 
 def content_tag(content: bytes) -> str:

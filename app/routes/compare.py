@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.dependencies import Everything
 from app.errors import responses
-from app.routes.answers import NOT_MODIFIED, content_tag, json_bytes, tagged, unchanged
+from app.routes.answers import NOT_MODIFIED, json_bytes, run_tag, tagged, unchanged
 from app.routes.parameters import MAX_CELLS, Cells, Range, Site, Which, chosen_site, chosen_span, within
 from app.schemas import compare as schemas
 from app.services import comparison
@@ -41,8 +41,7 @@ def compare(
     """The weights of one head less those of another, on the tokens that both runs share, with the largest changes."""
     ours = _side(services.runs, "a", a, site_a, layer_a, head_a)
     theirs = _side(services.runs, "b", b, site_b, layer_b, head_b)
-    made = " ".join(f"{side.run[0].id} {side.run[0].created}" for side in (ours, theirs))
-    tag = content_tag(f"{made} {request.url.path} {request.url.query}".encode())
+    tag = run_tag(request, ours.run[0], theirs.run[0])
     if (answer := unchanged(request, tag)) is not None:
         return answer
     pair = services.alignments.pair_up(ours, theirs)

@@ -139,7 +139,7 @@ def _only_known(request: Request) -> None:
     given = Counter(name for name, _ in request.query_params.multi_items())
     unknown = [{"type": "extra_forbidden", "loc": ("query", name)} for name in given if name not in known]
     again = {"type": OWN_WORDS, "msg": "given more than once; give it once"}
-    problems = unknown + [{**again, "loc": ("query", name)} for name in known if given[name] > 1]
+    problems = unknown + [{**again, "loc": ("query", name)} for name in given if name in known and given[name] > 1]
     if problems:
         raise RequestValidationError(problems)
 

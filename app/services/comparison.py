@@ -110,8 +110,8 @@ class Alignments:
         self._known.forget(run_id)
 
     def _aligned(self, a: Side, b: Side, axis: int) -> Alignment:
-        key = tuple(part for side in (a, b) for part in (side.run[0].id, side.run[0].created, side.texts[axis]))
-        return self._known.find(key, lambda: align(a.axis(axis), b.axis(axis)))
+        of, texts = [side.run[0] for side in (a, b)], tuple(side.texts[axis] for side in (a, b))
+        return self._known.find(of, texts, lambda: align(a.axis(axis), b.axis(axis)))
 
 
 def compare(pair: Pair, rows: Span | None, cols: Span | None, max_cells: int) -> dict[str, Any]:

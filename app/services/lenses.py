@@ -7,7 +7,7 @@ from typing import Literal
 from torch import Tensor
 
 from app.services.errors import LensRefused, OutOfRange
-from app.services.kept import Kept, Key
+from app.services.kept import Kept
 from app.services.records import RunRecord
 from app.services.store import Stored
 from models.errors import LensUnavailable
@@ -41,9 +41,7 @@ class LensService:
         tokens = tokens_of(record, side)
         if not tokens:
             raise OutOfRange("side", side, "source")
-        return self._units.find(
-            (record.id, record.created, unit, side), lambda: tuple(self._segmenter.units(tokens, unit))
-        )
+        return self._units.find([record], (unit, side), lambda: tuple(self._segmenter.units(tokens, unit)))
 
     def axes(self, record: RunRecord, site: str, unit: Unit) -> tuple[Axis, Axis]:
         """The units of a site's rows and columns."""
@@ -74,15 +72,12 @@ class LensService:
     def _rollout(self, record: RunRecord, capture: CaptureReader, site: str, layer: int) -> Tensor:
         """The rollout up to a layer, going on from the nearest one below that is kept."""
 
-        def key(at: int) -> Key:
-            return (record.id, record.created, site, at)
-
         def roll() -> Tensor:
-            kept = ((at, self._rollouts.get(key(at))) for at in range(layer - 1, -1, -1))
+            kept = ((at, self._rollouts.get([record], (site, at))) for at in range(layer - 1, -1, -1))
             first, below = next(((at, found) for at, found in kept if found is not None), (-1, None))
             return rollout(capture, site, layer, below=below, first=first + 1)
 
-        return self._rollouts.find(key(layer), roll)
+        return self._rollouts.find([record], (site, layer), roll)
 
 
 def sides_of(record: RunRecord, site: str) -> tuple[Side, Side]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from models.card import Card
@@ -18,6 +19,11 @@ Stage = Literal["queued", "preparing", "tokenizing", "writing", "forward", "chec
 Truncate = Literal["error", "cut_head", "cut_tail"]
 Target = Literal["given", "written"]
 UNFINISHED: tuple[Status, ...] = ("queued", "running")
+
+
+def now() -> str:
+    """The time as records have it; later times are greater texts."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import hashlib
 import json
 import threading
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +24,7 @@ from app.services.jobs import JobQueue
 from app.services.live import LiveRun
 from app.services.panel_files import Panel, PanelFiles
 from app.services.ports import ModelEntry, Models
-from app.services.records import Options, Progress, RunRecord, TextFacts, Texts
+from app.services.records import Options, Progress, RunRecord, TextFacts, Texts, now
 from models.capture import VERSION as CAPTURE_VERSION
 from models.protocol import AttentionModel, CaptureReader
 from models.reference import NAMES, Reference, Tokenize, references_for
@@ -239,9 +238,8 @@ def _heads(capture: CaptureReader) -> list[dict[str, Any]]:
 
 
 def _record(key: str, entry: ModelEntry, implementation: str) -> RunRecord:
-    created = datetime.now(UTC).isoformat(timespec="milliseconds")
     about = model_facts(entry, implementation, None)
-    return RunRecord(key, "queued", created, about, Options(), TextFacts(0, (0, 0)))
+    return RunRecord(key, "queued", now(), about, Options(), TextFacts(0, (0, 0)))
 
 
 def _done(record: RunRecord) -> RunRecord:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from app.services.compute import NO_PAIR, Compute, model_facts, require_same_weights, require_usable
@@ -25,7 +24,7 @@ from app.services.identity import load_key, run_id
 from app.services.jobs import JobQueue
 from app.services.live import LiveRun, finished_run
 from app.services.ports import ModelEntry, Models
-from app.services.records import Options, RunRecord, Target, TextFacts, Texts
+from app.services.records import Options, RunRecord, Target, TextFacts, Texts, now
 from app.services.store import RunStore, Stored
 from models.capture import VERSION as CAPTURE_VERSION
 from models.protocol import ShouldStop
@@ -147,6 +146,12 @@ class RunService:
             raise RunGone
         return "forgotten"
 
+    def forget(self, run_id: str) -> None:
+        """Stop the check of a run that is gone: it holds its tokens."""
+        with self._lock:
+            if (work := self._checks.pop(run_id, None)) is not None:
+                self._cancel(work)
+
     def check(self, identity: str) -> LiveRun:
         """Compare the whole pass of a finished run with the model's own kernel; the caller must `release` it."""
         record, _ = self.read(identity)
@@ -179,7 +184,8 @@ class RunService:
 
     def problems(self) -> list[str]:
         """Why no run could be made now; empty if one could."""
-        problems = [] if self._queue.alive else ["the model thread has stopped"]
+        threads = {"model": self._queue.alive, "store": self._store.alive}
+        problems = [f"the {name} thread has stopped" for name, alive in threads.items() if not alive]
         first = next(iter(self._models.list()), None)
         if first is None:
             return [*problems, "no model is configured"]
@@ -231,7 +237,7 @@ class RunService:
         record = RunRecord(
             identity,
             "queued",
-            datetime.now(UTC).isoformat(timespec="milliseconds"),
+            now(),
             model_facts(entry, request.implementation or entry.implementations[0], None),
             request.options,
             TextFacts(characters, (0, characters)),
@@ -249,6 +255,8 @@ class RunService:
         """Stop a run (its state says so at once) or a check (its run stays done). Under the lock or at the end."""
         self._compute.cancel(run)
         self._queue.remove(run)
+        if self._checks.get(run.record.id) is run:
+            del self._checks[run.record.id]
 
     def _do_run(self, run: LiveRun) -> None:
         """In the worker thread."""

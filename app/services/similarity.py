@@ -28,7 +28,7 @@ class SimilarityService:
 
             return similarity(capture, capture.site(site))
 
-        return self._found.find((record.id, record.created, site), compare)
+        return self._found.find([record], (site,), compare)
 
     def forget(self, run_id: str) -> None:
         """Drop what was found of a run."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from app.services.compute import Compute, guarded, require_same_weights
-from app.services.errors import NoCounterpart, StagesTooLong
+from app.services.errors import NoCounterpart, RunGone, StagesTooLong
 from app.services.jobs import JobQueue
 from app.services.live import LiveRun
 from app.services.ports import Models
@@ -80,6 +80,11 @@ class StageService:
             self._works.move_to_end(identity)
             work.join(wanted=False)
             self._forget_old()
+        try:
+            self._read(identity)
+        except RunGone:  # since it was read first
+            self.forget(identity)
+            raise
         return work
 
     def release(self, work: LiveRun) -> None:
@@ -89,9 +94,10 @@ class StageService:
                 self._stop(work)
 
     def forget(self, run_id: str) -> None:
-        """Keep nothing of a run; whoever waits for its comparison still gets it."""
+        """Stop the comparison of a run that is gone, and keep nothing of it."""
         with self._lock:
-            self._works.pop(run_id, None)
+            if (work := self._works.pop(run_id, None)) is not None:
+                self._stop(work)
 
     def close(self) -> None:
         """Stop every unfinished comparison."""

@@ -14,7 +14,7 @@ import shutil
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from app.services.identity import is_run_id, private_folder
+from app.services.kept import Forgotten
 from app.services.ports import ReadCapture
 from app.services.records import RunRecord
 from models.protocol import CaptureReader
@@ -49,7 +50,7 @@ class RunStore:
         self._pending: OrderedDict[str, Stored] = OrderedDict()  # finished, not yet on disk; the first is being written
         self._open: OrderedDict[str, Stored] = OrderedDict()
         self._sizes: OrderedDict[str, int] = OrderedDict()  # bytes on disk, least recently used first
-        self._forgotten = 0  # how many runs were
+        self._forgotten = Forgotten()
         self._when_forgotten: list[Callable[[str], None]] = []
         self._closed = False
         self._thread = threading.Thread(target=self._write_behind, name="store", daemon=True)
@@ -78,6 +79,11 @@ class RunStore:
         if self._thread.is_alive():
             self._thread.join(timeout_s)
 
+    @property
+    def alive(self) -> bool:
+        """Whether the thread that writes is there."""
+        return self._thread.is_alive()
+
     def put(self, record: RunRecord, capture: CaptureReader) -> None:
         """Take over a finished run; it can be read at once and is written soon."""
         with self._changed:
@@ -95,12 +101,11 @@ class RunStore:
         if not is_run_id(run_id):
             return None
         with self._changed:
-            before = self._forgotten
             stored = self._pending.get(run_id) or self._open.get(run_id)
             if run_id in self._open:
                 self._open.move_to_end(run_id)
         if stored is None and (stored := self._read(run_id)) is not None:
-            self._keep_open(stored, before)
+            self._keep_open(stored)
         if stored is not None:
             self._touch(run_id)
         return stored
@@ -121,16 +126,13 @@ class RunStore:
             return False
         with self._changed:
             known = [places.pop(run_id, None) is not None for places in (self._pending, self._open, self._sizes)]
+            self._forgotten.note(run_id)
             self._changed.notify_all()
         known.append(self._remove(run_id))
-        self._let_go(run_id)
+        self._tell(run_id)
         return any(known)
 
-    def _let_go(self, run_id: str) -> None:
-        """Nothing of a run that is no longer here stays in memory; it may have been read until now."""
-        with self._changed:
-            self._open.pop(run_id, None)
-            self._forgotten += 1
+    def _tell(self, run_id: str) -> None:
         for tell in self._when_forgotten:
             tell(run_id)
 
@@ -146,23 +148,21 @@ class RunStore:
         with contextlib.suppress(FileNotFoundError):
             os.utime(self._folder / run_id)
 
-    def _keep_open(self, stored: Stored, before: int) -> None:
-        """Keep a run open, unless one was forgotten since: it may be this one."""
+    def _keep_open(self, stored: Stored) -> None:
+        """Keep a run open that was read, unless it was forgotten meanwhile."""
         with self._changed:
-            if self._forgotten == before:
+            if not self._forgotten.covers(stored[0]):
                 self._open[stored[0].id] = stored
             dropped = [self._open.popitem(last=False)[1][0] for _ in range(len(self._open) - OPEN_CAPTURES)]
+        self._tell_of_unstored(dropped)
+
+    def _tell_of_unstored(self, dropped: Iterable[RunRecord]) -> None:
+        """Of runs that are no longer open, those that were nowhere else are gone."""
         for record in dropped:
             if not record.stored:
-                self._let_go(record.id)
-
-    def _keep_unstored(self, stored: Stored) -> None:
-        """A run that the disk would not take stays readable until the next such one: it fills memory."""
-        with self._changed:
-            others = [run_id for run_id, (record, _) in self._open.items() if not record.stored]
-        for run_id in others:
-            self._let_go(run_id)
-        self._keep_open(stored, self._forgotten)
+                with self._changed:
+                    self._forgotten.note(record.id)
+                self._tell(record.id)
 
     def _read(self, run_id: str) -> Stored | None:
         """One run from disk; its tensors are mapped, not loaded."""
@@ -197,7 +197,11 @@ class RunStore:
             self._settle(*oldest, written=self._write(*oldest))
 
     def _settle(self, record: RunRecord, capture: CaptureReader, *, written: bool) -> None:
-        """The run waits no longer, once the disk holds its record as it is now: it may have changed meanwhile."""
+        """The run waits no longer, once the disk holds its record as it is now: it may have changed meanwhile.
+
+        One that the disk would not take stays readable until the next such one: it fills memory.
+        """
+        dropped: list[RunRecord] = []
         while True:
             with self._changed:
                 current = self._pending.get(record.id)
@@ -205,12 +209,16 @@ class RunStore:
                     return  # forgotten, or computed again, meanwhile
                 if not written or current[0] is record:
                     del self._pending[record.id]
+                    if not written:
+                        dropped = [other for other, _ in self._open.values() if not other.stored]
+                        for other in dropped:
+                            del self._open[other.id]
+                        self._open[record.id] = current
                     self._changed.notify_all()
                     break
                 record = current[0]
             self._update_summary(record)
-        if not written:
-            self._keep_unstored(current)
+        self._tell_of_unstored(dropped)
 
     def _write(self, record: RunRecord, capture: CaptureReader) -> bool:
         """Write one run; its folder appears whole, by renaming."""
@@ -244,10 +252,14 @@ class RunStore:
             self._sizes[run_id] = size
 
     def _update_summary(self, record: RunRecord) -> None:
-        """Write the record of a run that is on disk."""
+        """Write the record of a run that is on disk. One that cannot be written is of the memory alone."""
         folder = self._folder / record.id
-        if folder.is_dir():
+        try:
             self._write_summary(folder, record, (folder / CAPTURE).stat().st_size)
+        except FileNotFoundError:
+            return  # it is not on disk, or was forgotten just now
+        except OSError as error:
+            logger.error("the record of run %s could not be written: %s", record.id[:8], type(error).__name__)
 
     def _write_summary(self, folder: Path, record: RunRecord, size: int, capture: CaptureReader | None = None) -> None:
         """Write summary.json whole or not at all; without a capture its metadata stays as it is."""

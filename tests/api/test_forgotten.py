@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import gc
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from app.dependencies import Services
 from app.main import create_app
 from app.services import comparison
+from app.services.runs import RunRequest
 from app.services.store import RunStore
 from app.settings import Settings
 from models.alignment import Segment, align
 from models.tokens import Token
 from models.units import TextUnit
-from tests.api.conftest import Start, make_run, settle
+from tests.api.conftest import MODEL, Start, make_run, settle, small_model, until
 from tests.unit.tiny_checkpoints import save_gpt2
 
 WORD = "swordfish"
@@ -27,6 +32,12 @@ def held(word: str = WORD) -> list[Any]:
     """Everything in memory that is cut from a text with this word."""
     gc.collect()
     return [one for one in gc.get_objects() if type(one) in (Token, TextUnit, Segment) and word in one.text]
+
+
+def services_of(client: TestClient) -> Services:
+    """What the application is made of."""
+    services: Services = client.app.state.services  # type: ignore[attr-defined]
+    return services
 
 
 def use(client: TestClient, run: dict[str, Any]) -> None:
@@ -63,6 +74,7 @@ def test_what_is_found_while_its_run_is_deleted_is_answered_and_not_kept(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = make_run(client, f"the {WORD} is here")
+    settle(client, run)  # the thread that writes holds it until then
 
     def deleting(*given: Any) -> Any:  # noqa: ANN401  as the function in whose place it is
         client.delete(f"/api/runs/{run['id']}")
@@ -91,13 +103,118 @@ def test_a_run_that_is_deleted_while_it_is_read_is_gone(start: Start, monkeypatc
     assert client.get(f"/api/runs/{run['id']}").json()["error"]["code"] == "run_gone"
 
 
-def test_a_comparison_of_stages_goes_with_its_run(tmp_path: Path) -> None:
+def test_what_waited_for_its_turn_while_its_run_was_deleted_is_not_kept(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, run = make_run(client, "another text"), make_run(client, f"the {WORD} is here")
+    for one in (other, run):
+        settle(client, one)
+    lenses = services_of(client).lenses
+    inside, go, cut = threading.Event(), threading.Event(), lenses._segmenter.units
+
+    def slow(tokens: Any, unit: Any) -> Any:  # noqa: ANN401  as the method in whose place it is
+        inside.set()
+        go.wait(10)
+        return cut(tokens, unit)
+
+    monkeypatch.setattr(lenses._segmenter, "units", slow)
+    with ThreadPoolExecutor(2) as threads:
+        asked = [threads.submit(client.get, f"/api/runs/{one['id']}/units?unit=word") for one in (other, run)]
+        inside.wait(10)
+        record, _ = services_of(client).runs.read(run["id"])  # as the request that waits has it
+        client.delete(f"/api/runs/{run['id']}")
+        go.set()
+        assert asked[0].result().status_code == 200
+        asked[1].result()
+    lenses.units(record, "word", "source")
+    del record, asked
+    assert held() == []
+    assert len(lenses._units) == 1, "what is of the other run stays"
+
+
+def test_a_run_that_goes_takes_nothing_of_another(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, dropped = make_run(client), make_run(client, "other")
+    calls = []
+
+    def deleting(*given: Any) -> Any:  # noqa: ANN401  as the function in whose place it is
+        calls.append(client.delete(f"/api/runs/{dropped['id']}"))
+        return align(*given)
+
+    monkeypatch.setattr(comparison, "align", deleting)
+    for layer in (0, 1):
+        client.get(f"/api/compare?a={run['id']}&b={run['id']}&layer_a={layer}&head_a=0&layer_b=1&head_b=1")
+    assert len(calls) == 1
+
+
+def test_a_check_that_nobody_waited_for_goes_with_its_run(start: Start) -> None:
+    client = start(small_model(delay_s=0.2))
+    services = services_of(client)
+    run = make_run(client, f"{WORD} " * 320)  # too long to be compared whole at once
+    settle(client, run)
+    other = services.runs.submit(RunRequest(MODEL, "a text that takes a while"), wanted=True)
+    until(lambda: other.record.status == "running")
+    services.runs.release(services.runs.check(run["id"]))
+    client.delete(f"/api/runs/{run['id']}")
+    until(lambda: other.over)
+    until(lambda: not held())
+
+
+def test_a_run_that_the_disk_refused_can_be_deleted(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RunStore, "_write", lambda *_: False)
+    client = start()
+    run, other = make_run(client, f"the {WORD} is here"), make_run(client, "other")
+    until(lambda: not services_of(client).runs._store._pending)
+    assert client.get(f"/api/runs/{run['id']}").json()["error"]["code"] == "run_gone", "there is one such at a time"
+    assert client.get(f"/api/runs/{other['id']}").status_code == 200
+    assert client.delete(f"/api/runs/{other['id']}").json()["outcome"] == "forgotten"
+    assert client.get(f"/api/runs/{other['id']}").json()["error"]["code"] == "run_gone"
+    assert held() == []
+
+
+def test_the_writer_outlives_a_run_that_is_deleted_while_its_record_is_written(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = start()
+    store = services_of(client).runs._store
+    write, write_summary = store._write, store._write_summary
+
+    def checked(record: Any, capture: Any) -> bool:  # noqa: ANN401  as the method in whose place it is
+        done = write(record, capture)
+        store.update(replace(record))  # a check has ended meanwhile
+        return done
+
+    def deleting(folder: Any, record: Any, *rest: Any) -> None:  # noqa: ANN401  the same
+        if len(rest) == 1:  # of a run that is on disk
+            store.forget(record.id)
+        write_summary(folder, record, *rest)
+
+    monkeypatch.setattr(store, "_write", checked)
+    monkeypatch.setattr(store, "_write_summary", deleting)
+    make_run(client, "one two three")
+    until(lambda: not store._pending)
+    monkeypatch.undo()
+    settle(client, make_run(client, "and another"))
+    assert client.get("/readyz").status_code == 200
+
+
+def test_a_server_whose_runs_are_no_longer_written_is_not_ready(client: TestClient) -> None:
+    services_of(client).runs._store.close()
+    assert client.get("/readyz").json()["reasons"] == ["the store thread has stopped"]
+
+
+@pytest.mark.parametrize("when", ["before it is begun", "after it"])
+def test_a_comparison_of_stages_goes_with_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     save_gpt2(tmp_path / "models" / "tiny")
     settings = Settings(
         data_dir=tmp_path / "data", models_dir=tmp_path / "models", default_model="local:tiny", offline=True
     )
     with TestClient(create_app(settings), base_url="http://127.0.0.1") as client:
         run = make_run(client, "cat", model="local:tiny")
-        assert client.post(f"/api/runs/{run['id']}/stages", json={}).status_code == 200
-        client.delete(f"/api/runs/{run['id']}")
-        assert held("cat") == []
+        settle(client, run)
+        stages, address = services_of(client).stages, f"/api/runs/{run['id']}"
+        refuse = stages._refuse
+        if when != "after it":
+            monkeypatch.setattr(stages, "_refuse", lambda record: [refuse(record), client.delete(address)])
+        assert client.post(f"{address}/stages", json={}).status_code == (200 if when == "after it" else 404)
+        client.delete(address)
+        until(lambda: not held("cat"))

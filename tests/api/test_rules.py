@@ -15,6 +15,8 @@ def test_what_an_earlier_server_answered_is_not_said_to_be_unchanged(
     run = make_run(first)
     settle(first, run)
     addresses = [f"/api/runs/{run['id']}/{call}" for call in ("heads", "layers", "weights?layer=0&head=0")]
+    pair = f"a={run['id']}&b={run['id']}&layer_a=0&head_a=0&layer_b=1&head_b=1"
+    addresses.append(f"/api/compare?{pair}")
     tags = [first.get(address).headers["etag"] for address in addresses]
     for address, tag in zip(addresses, tags, strict=True):
         assert first.get(address, headers={"If-None-Match": tag}).status_code == 304
