@@ -91,8 +91,8 @@ def test_asked_in_vain_it_can_be_asked_once_more(
     other = open_screen(fake_server, lang=lang)
     opened_without(other, run, "heads", "heads=scatter&y=self", times=2, lang=lang)
     expect(other.part("scatter-state")).to_contain_text(WHY[lang])
-    again(other, "scatter-state", lang).press("Enter")
-    until(lambda: asked(other, "heads") == 2)
+    with other.page.expect_request(REQUESTS["heads"]):
+        again(other, "scatter-state", lang).press("Enter")
     expect(again(other, "scatter-state", lang)).to_be_visible()
     assert not is_adrift(other)
     again(other, "scatter-state", lang).click()
@@ -124,3 +124,12 @@ def test_a_link_that_could_not_be_asked_for_opens_its_best_head_in_the_end(shown
     expect(shown.part("mark")).to_be_focused()
     best = [heads.first.get_attribute(name) for name in ("data-layer", "data-head")]
     until(lambda: [shown.fragment("layer"), shown.fragment("head")] == best)
+
+
+def test_the_focus_goes_to_the_tab_that_is_open_then(screen: Screen, run: str) -> None:
+    opened_without(screen, run, "heads", "heads=alike&alike=points&colour=role")
+    expect(again(screen, "heads-trouble")).to_be_visible()
+    screen.page.locator('[data-tab="pictures"]').click()
+    again(screen, "heads-trouble").press("Enter")
+    expect(again(screen, "heads-trouble")).to_have_count(0)
+    assert screen.js("() => document.activeElement.dataset.tab") == "pictures"

@@ -21,6 +21,6 @@ export function mountHeadsTrouble(root, store) {
     if (wrong === told) return;
     told = wrong;
     line.hidden = wrong === null;
-    fill(line, wrong && figuresFailed(store, tab()));
+    fill(line, wrong && figuresFailed(store, { home: tab }));
   });
 }

@@ -1,4 +1,4 @@
-/** How far each layer looks, with what uniform attention would do. Listens to layers, similarity, finder, view, preview; emits head, show-head, find, retry-figures. */
+/** How far each layer looks, with what uniform attention would do. Listens to layers, similarity, finder, run, view, preview; emits head, show-head, find, retry-figures. */
 
 import { alikeInLayers } from '../alike.js';
 import { el, ref, refill } from '../dom.js';

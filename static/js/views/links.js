@@ -140,7 +140,7 @@ export function mountLinks(root, store) {
     const kept = refill(list, links.map(linkRow));
     if (!kept) (list.querySelector('li:last-child button') ?? mark).focus(); // the last of them was taken away
   });
-  const showAnswer = onChange((state) => refill(result, answer(state, () => retryButton(store, 'retry-figures', mark))));
+  const showAnswer = onChange((state) => refill(result, answer(state, () => retryButton(store, 'retry-figures', () => mark))));
   const press = (state) => {
     const { layer, head } = shownHead(state);
     for (const button of result.querySelectorAll('.link-head')) {

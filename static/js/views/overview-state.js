@@ -1,4 +1,4 @@
-/** What the overview and the head show while there is no picture: empty, queued, running, failed. Listens to run, overview; emits retry-map, retry-figures. */
+/** What the overview and the head show while there is no picture: empty, queued, running, failed. Listens to run, overview, map, scheme, plotlyWanted; emits retry-map, retry-figures. */
 
 import { el, fill, ref } from '../dom.js';
 import { errorText } from '../errors.js';

@@ -10,15 +10,15 @@ function homeOf(button) {
   return button.closest('[tabindex="0"]') ?? (panel && button.ownerDocument.getElementById(panel.getAttribute('aria-labelledby')));
 }
 
-/** A button that emits this intention. It goes away once it is pressed: the focus is handed on before, to `home` where that is given. */
+/** A button that emits this intention. It goes away once it is pressed: the focus is handed on before, to what `home` gives where there is one. */
 export function retryButton(store, intention = 'retry-figures', home = null) {
   const press = ({ currentTarget }) => {
-    (home ?? homeOf(currentTarget))?.focus({ preventScroll: true });
+    (home?.() ?? homeOf(currentTarget))?.focus({ preventScroll: true });
     store.emit(intention);
   };
   return el('button', { type: 'button', class: 'small-button', 'data-key': 'retry', onclick: press }, t('run.again'));
 }
 
-/** The words and the button for the figures of heads. */
-export const figuresFailed = (store, home = null) =>
-  [el('span', { role: 'alert' }, t('finder.failed_why', { why: errorText(store.state.heads.error) })), ' ', retryButton(store, 'retry-figures', home)];
+/** The words and the button for the figures of heads; `role` is null where what they lie in tells of changes itself. */
+export const figuresFailed = (store, { home = null, role = 'alert' } = {}) =>
+  [el('span', { role }, t('finder.failed_why', { why: errorText(store.state.heads.error) })), ' ', retryButton(store, 'retry-figures', home)];

@@ -32,7 +32,7 @@ function pointsOf(state) {
 /** What stands where no plot can: why there is none, and of which score. */
 function insteadOf(state, store) {
   const { heads: { status, list }, finder } = state;
-  if (status === 'error') return el('div', { class: 'state-box is-problem' }, figuresFailed(store));
+  if (status === 'error') return el('div', { class: 'state-box is-problem' }, figuresFailed(store, { role: null }));
   if (status !== 'ready') return el('div', { class: 'state-box' }, el('p', {}, t('finder.loading')));
   const lacking = [...new Set([finder.x, finder.y])].filter((name) => !list.some((entry) => figureOf(entry, name, finder.version)));
   const reasons = lacking.map((name) => el('p', {}, t('scatter.lacks', { name: scoreName(name), why: t(missingReason(state, name)) })));

@@ -1,7 +1,7 @@
 /**
  * The texts themselves as tokens: prose that wraps, coloured by the shown token's row or column with the one ramp. The
  * source and, where the model has one, the target; in attention from one to the other a token of either colours the other.
- * Listens to run, line, hoverToken, cursor, view, scheme; emits token, hover-token, direction, mark-token, mark, press-mark, let-go. One listener serves a strip.
+ * Listens to run, line, hoverToken, cursor, view, scheme, pairs, marking; emits token, hover-token, direction, mark-token, mark, press-mark, let-go. One listener serves a strip.
  */
 
 import { byTouch, fill, perFrame, ref, tokenLabel } from '../dom.js';

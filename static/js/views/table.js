@@ -1,7 +1,7 @@
 /**
  * All heads as a table. Only the rows on the screen exist, and of them the cells as far as one has scrolled to the right, so
  * that a thousand heads sort as fast as ten.
- * Listens to finder, heads, view, preview; emits sort, preview, head, show-head, retry-figures.
+ * Listens to finder, heads, pairs, run, view, preview; emits sort, preview, head, show-head, retry-figures.
  */
 
 import { arrange, el, fill, perFrame, ref } from '../dom.js';
