@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import math
-import weakref
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +12,6 @@ from numpy.typing import NDArray
 from starlette.testclient import TestClient
 
 from app.services import comparison
-from models.alignment import Alignment, align
 from models.capture import Capture
 from models.protocol import Window
 from models.tokens import Token
@@ -105,29 +102,6 @@ def test_two_texts_on_one_model(client: TestClient) -> None:
     matrices = weights(client, a), weights(client, b)
     assert_same(answer, expected(client, answer, *matrices))
     assert_largest(answer, *matrices)
-
-
-def test_nothing_of_a_deleted_run_is_kept(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "align", kept := Kept())
-    client = start()
-    runs = [make_run(client, text)["id"] for text in ("secret one", "secret two", "other")]
-    found(client, runs[0], runs[1])
-    found(client, runs[2], runs[2])
-    assert client.delete(f"/api/runs/{runs[1]}").json()["outcome"] == "forgotten"
-    gc.collect()
-    assert [alive() is not None for alive in kept.made] == [False, True]
-
-
-class Kept:
-    """As align, with a look at which of its answers are still held."""
-
-    def __init__(self) -> None:
-        self.made: list[weakref.ref[Alignment]] = []
-
-    def __call__(self, *given: Any) -> Alignment:
-        answer = align(*given)
-        self.made.append(weakref.ref(answer))
-        return answer
 
 
 def test_one_text_on_two_models_is_hidden_where_either_is(client: TestClient) -> None:
