@@ -22,13 +22,20 @@ from typing import Any
 import torch
 import transformers
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AttentionInterface,
+    AttentionMaskInterface,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 from transformers.masking_utils import sdpa_mask
 
 from models.blockwise import blockwise_attention
 from models.checkpoints import max_tokens_of
-from models.configuration import auto_class, describe, expected_modules, heads_of, reads_pairs
+from models.configuration import describe, kind_seen, reads_pairs
 from models.errors import CaptureError, UnsupportedModel
+from models.families import auto_class, kind_of, layers_of, refusal, text_config
 from models.head_sums import figures_size
 from models.inspectable import COMPARED_LOGITS, InspectableModel
 from models.projections import WatchedProjections
@@ -36,8 +43,10 @@ from models.protocol import ShouldStop, device_of_choice
 from models.recorder import Compute, ModuleCall, Recorder
 from models.targets import LONGEST_TARGET, start_id, target_from_text, written_target
 from models.tokens import NO_OFFSETS, Token, builds_pairs, tokens_from_text
+from models.trial import TRIAL_TOKENS, Trial, TriedModule, trial_ids, tried
 
 NAME = "everyhead"  # of our function in transformers' registries
+WITHOUT_EFFECT = ("position_ids",)  # tensors that attention is handed beside its own: positions are in the keys by then
 
 _pass: ContextVar[tuple[Recorder, WatchedProjections] | None] = ContextVar("pass", default=None)
 
@@ -53,15 +62,21 @@ def everyhead_attention(
     softcap: float | None = None,
     position_bias: Tensor | None = None,
     s_aux: Tensor | None = None,
-    **_other: Any,  # position_ids, use_cache, …: families pass what they like
+    indices: Tensor | None = None,
+    **other: Any,  # use_cache, deterministic, …: families pass what they like
 ) -> tuple[Tensor, None]:
     """Attend for one module of a transformers model, through the recorder of the pass under way.
 
     Shapes:  query (1, n_heads, query_len, d_head), key (1, n_kv_heads, key_len, d_head), value (1, n_kv_heads, key_len,
              d_value), attention_mask (1, 1 or n_heads, query_len, key_len) boolean or additive, position_bias the same,
-             s_aux (n_heads) -> (1, query_len, n_heads, d_value), as the interface asks, and no weights
-    Raises:  CaptureError outside of a recorded pass or for more than one text
+             s_aux (n_heads), indices (1, query_len, selected), of the keys that each query may attend to
+             -> (1, query_len, n_heads, d_value), as the interface asks, and no weights
+    Raises:  CaptureError outside of a recorded pass or for more than one text; UnsupportedModel for a tensor by a name
+             that is not known here: leaving it out could make another picture than the model's
     """
+    unknown = [name for name, given in other.items() if isinstance(given, Tensor) and name not in WITHOUT_EFFECT]
+    if unknown:
+        raise UnsupportedModel(f"its attention is handed {unknown[0]}, which is not known here: a picture may be wrong")
     this = _pass.get()
     if this is None or query.shape[0] != 1:
         raise CaptureError(
@@ -75,7 +90,8 @@ def everyhead_attention(
             key=key[0],
             value=value[0],
             scaling=query.shape[-1] ** -0.5 if scaling is None else scaling,
-            mask=None if attention_mask is None else attention_mask[0, :, :, : key.shape[2]],
+            mask=_mask_of(attention_mask, indices, query.shape[2], key.shape[2]),
+            selects=indices is not None,
             position_bias=None if position_bias is None else position_bias[0],
             softcap=softcap,
             sink_logits=s_aux,
@@ -83,9 +99,22 @@ def everyhead_attention(
             dropout=dropout,
         )
     )
-    given = output.transpose(0, 1)[None]  # (n_heads, query_len, d_value) -> (1, query_len, n_heads, d_value)
+    # (n_heads, query_len, d_value) -> (1, query_len, n_heads, d_value), in one piece: some models view it as a matrix
+    given = output.transpose(0, 1)[None].contiguous()
     projections.expect(module, given)
     return given, None
+
+
+def _mask_of(mask: Tensor | None, indices: Tensor | None, query_len: int, key_len: int) -> Tensor | None:
+    """The mask of one text, one row for each query, and without the keys that the model did not select."""
+    given = None if mask is None else mask[0, :, :, :key_len].expand(-1, query_len, -1)  # one row may stand for all
+    if indices is None:
+        return given
+    selected = torch.zeros(1, query_len, key_len, dtype=torch.bool, device=indices.device)
+    selected.scatter_(-1, indices.long(), True)
+    if given is None or given.dtype == torch.bool:
+        return selected if given is None else given & selected
+    return given.masked_fill(~selected, torch.finfo(given.dtype).min)
 
 
 def boolean_mask(*args: Any, **kwargs: Any) -> Tensor:
@@ -116,15 +145,30 @@ class HuggingFaceModel(InspectableModel):
         revision: str,
         compute: Compute = blockwise_attention,
     ) -> None:
-        """Raises UnsupportedModel if its attention does not pass through the interface; the message says why."""
+        """Raises UnsupportedModel if its attention cannot be read as its configuration says; the message says why."""
+        reason = refusal(model.config)
+        if reason is not None:
+            raise UnsupportedModel(reason)
         names = {id(module): name for name, module in model.named_modules()}
-        super().__init__(names, expected_modules(model), compute)
+        super().__init__(names, layers_of(model.config), compute)
         self.model, self.tokenizer, self._kernel = model.eval(), tokenizer, _kernel_of(model)
+        self._kernels = _kernels_of(model.config)
+        self._kind = kind_of(model.config)
         _use_our_attention(model)
+        self._modules = self._try()
+        self._kind = kind_seen(self._kind, self._modules)
+        if len(self.expected) == 1:
+            self.expected = {f"{self._kind}.self": len(self._modules)}
         self.description = describe(
-            model, self.expected, max_tokens=max_tokens, weight_precision=weight_precision, revision=revision
+            model,
+            self._kind,
+            self._modules,
+            n_layers=next(iter(self.expected.values())),
+            max_tokens=max_tokens,
+            weight_precision=weight_precision,
+            revision=revision,
         )
-        if tokenizer is not None and reads_pairs(model) and builds_pairs(tokenizer):
+        if tokenizer is not None and reads_pairs(model, self._kind) and builds_pairs(tokenizer):
             self.description = replace(self.description, takes_pair=True)
 
     @classmethod
@@ -148,7 +192,7 @@ class HuggingFaceModel(InspectableModel):
         if not tokenizer.is_fast:
             raise UnsupportedModel(NO_OFFSETS)
         model = auto_class(config).from_pretrained(folder, dtype=dtype, use_safetensors=True, **options)
-        if config.is_encoder_decoder:
+        if kind_of(config) == "encoder-decoder":
             start_id(model)  # raises if it has none: then no target could be told to it
         model = model.to(device or device_of_choice())
         limit = max_tokens_of(config, folder)
@@ -177,20 +221,23 @@ class HuggingFaceModel(InspectableModel):
 
     def capture_bytes(self, n_tokens: int, n_target: int = 0) -> int:
         """Bytes that the capture of a run over n_tokens, and n_target of a target, takes in memory and on disk."""
-        config = self.model.config
         width = self.model.dtype.itemsize if self.model.dtype == torch.float64 else 4
-        numbers = 0
-        for site, modules in self.expected.items():
-            query_len = n_target if config.is_encoder_decoder and site != "encoder.self" else n_tokens
-            key_len = n_tokens if site == "decoder.cross" else query_len
-            n_heads, n_kv_heads, d_head = heads_of(config, site)
-            kept = query_len * n_heads * (d_head + 8)  # query, row statistics
-            kept += key_len * (2 * n_kv_heads * d_head + n_heads)  # key, value, length of each output
-            kept += figures_size(n_heads, query_len, same_sequence=site != "decoder.cross")
-            numbers += modules * (kept + n_heads * 2 * min(query_len, 64) * min(key_len, 64))  # overviews
-            if hasattr(config, "relative_attention_num_buckets"):
-                numbers += n_heads * (query_len + key_len)  # one bias for all layers
-        return numbers * width
+        numbers, taken = 0, 0
+        for module in self._modules:
+            query_len = n_target if self._kind == "encoder-decoder" and module.site != "encoder.self" else n_tokens
+            key_len = n_tokens if module.site == "decoder.cross" else query_len
+            n_heads, n_kv_heads = module.n_heads, module.n_kv_heads
+            kept = query_len * n_heads * (module.d_head + 8)  # query, row statistics
+            kept += key_len * (n_kv_heads * (module.d_head + module.d_value) + n_heads)  # key, value, output lengths
+            kept += figures_size(n_heads, query_len, same_sequence=module.site != "decoder.cross")
+            numbers += kept + n_heads * 2 * min(query_len, 64) * min(key_len, 64)  # overviews
+            taken += query_len * key_len if module.selects else 0  # a mask of its own, a byte a key
+        if hasattr(self.model.config, "relative_attention_num_buckets"):
+            numbers += sum(module.n_heads for module in self._firsts()) * 2 * max(n_tokens, n_target)  # a bias a site
+        return numbers * width + taken
+
+    def _firsts(self) -> list[TriedModule]:
+        return list({module.site: module for module in self._modules}.values())
 
     def _tokenizer(self) -> PreTrainedTokenizerBase:
         if self.tokenizer is None:
@@ -214,7 +261,7 @@ class HuggingFaceModel(InspectableModel):
         projections = WatchedProjections(dict(self.model.named_modules()), self._names)
         token = _pass.set(None if recorder is None else (recorder, projections))
         if recorder is None:
-            self.model.set_attn_implementation(self._kernel)
+            self.model.set_attn_implementation(self._kernels)
         try:
             yield
         finally:
@@ -236,19 +283,33 @@ class HuggingFaceModel(InspectableModel):
         with_logits: bool,
     ) -> dict[str, Tensor]:
         self.model.eval()
-        body = self.model.get_decoder() if self.model.config.is_encoder_decoder else self.model.base_model
-        target = self.model if with_logits or target_ids is not None else body
+        body = self.model if target_ids is not None else self.model.base_model
         hidden: list[Tensor] = []
-        hook = body.register_forward_hook(lambda _body, _inputs, output: hidden.append(output.last_hidden_state[0]))
+        # The last of the models inside that gives one: which of them is called by the outermost is each family's own.
+        parts = [module for module in self.model.modules() if isinstance(module, PreTrainedModel)]
+        hooks = [part.register_forward_hook(lambda _own, _in, output: _note_hidden(hidden, output)) for part in parts]
         try:
             with self._attending(recorder):
+                target = self.model if with_logits else body
                 output = target(**self._model_inputs(target, token_ids, target_ids, segments))
         finally:
-            hook.remove()
+            for hook in hooks:
+                hook.remove()
+        if not hidden:
+            raise UnsupportedModel(f"{type(self.model).__name__} shows no final hidden state to compare")
         found = {"hidden": hidden[0]}
         if with_logits and getattr(output, "logits", None) is not None:
             found["logits"] = output.logits[0, -COMPARED_LOGITS:]
         return found
+
+    def _try(self) -> tuple[TriedModule, ...]:
+        """One pass over a few tokens, by which it is known whether others can be made. Raises UnsupportedModel."""
+        config, trial = self.model.config, Trial(self._names, self.expected)
+        text = text_config(config)
+        marks = [getattr(text, name, None) for name in ("pad_token_id", "bos_token_id", "eos_token_id")]
+        ids = trial_ids(getattr(text, "vocab_size", 0), marks)
+        targets = [start_id(self.model)] * TRIAL_TOKENS if self._kind == "encoder-decoder" else None
+        return tried(trial, lambda: self._forward(ids, targets, None, trial, with_logits=True))
 
     def _model_inputs(
         self,
@@ -270,11 +331,13 @@ class HuggingFaceModel(InspectableModel):
         return inputs
 
 
+def _note_hidden(found: list[Tensor], output: Any) -> None:  # noqa: ANN401  whatever a model gives
+    last = getattr(output, "last_hidden_state", None)
+    if last is not None:
+        found[:] = [last[0]]
+
+
 def _use_our_attention(model: PreTrainedModel) -> None:
-    if not model._can_set_attn_implementation():  # noqa: SLF001  transformers' own test, the only one there is
-        raise UnsupportedModel(
-            f"{type(model).__name__} computes attention in its own code, not through transformers' attention interface"
-        )
     model.set_attn_implementation(NAME)
     if _kernel_of(model) != NAME:
         raise UnsupportedModel(f"{type(model).__name__} did not accept another attention function")
@@ -282,3 +345,13 @@ def _use_our_attention(model: PreTrainedModel) -> None:
 
 def _kernel_of(model: PreTrainedModel) -> str:
     return str(model.config._attn_implementation)  # noqa: SLF001  transformers gives no public name to it
+
+
+def _kernels_of(config: PreTrainedConfig) -> dict[str, Any]:
+    """The attention function of a model and of each model inside, in transformers' own form: they may differ."""
+    kernels: dict[str, Any] = {"": str(config._attn_implementation)}  # noqa: SLF001  see above
+    for name in config.sub_configs or ():
+        part = getattr(config, name, None)
+        if isinstance(part, PreTrainedConfig):
+            kernels[name] = _kernels_of(part)
+    return kernels

@@ -14,7 +14,7 @@ import transformers
 from transformers import CONFIG_MAPPING, PreTrainedConfig, PreTrainedModel
 from transformers.models.auto import modeling_auto
 
-from tests.parity.sweep.overrides import OVERRIDES, WITHOUT
+from tests.parity.sweep.overrides import OVERRIDES, VARIANTS
 
 VOCABULARY = 97
 N_LAYERS = 3
@@ -56,6 +56,8 @@ SMALL: dict[str, Any] = {
     "topk_group": 1,
     "first_k_dense_replace": 1,
     "n_shared_experts": 1,
+    "index_topk": 12,
+    **dict.fromkeys(("index_n_heads", "index_head_dim"), 8),
     "hidden_size_per_layer_input": 16,
     "sliding_window": 16,
     "attention_chunk_size": 16,
@@ -66,7 +68,11 @@ SMALL: dict[str, Any] = {
     "forced_bos_token_id": None,
     "forced_eos_token_id": None,
 }
-PEAKED = 16.0  # factor on what makes queries and keys, in a model whose weights are drawn with a deviation of 0.02
+# Factors on what makes queries and keys, in a model whose weights are drawn with a deviation of 0.02; T5's kin draw larger
+# ones and do not scale their scores; where queries and keys are normalised, only their norms' weights count.
+PEAKED, PEAKED_T5, PEAKED_NORM = 16.0, 3.0, 3.0
+NORMS = ("q_norm", "k_norm", "query_layernorm", "key_layernorm", "query_norm", "key_norm", "q_layernorm", "k_layernorm")
+T5_KIN = ("t5", "mt5", "umt5", "switch_transformers", "longt5")
 QUERY_AND_KEY = (
     "q_proj", "k_proj", "query", "key", "c_attn", "qkv", "q_lin", "k_lin", ".q.", ".k.", "Wqkv", "q_b_proj", "kv_b_proj",
     "query_key_value", "W_pack", "in_proj", "q_a_proj", "kv_a_proj", "q_up", "k_up", "wq", "wk",
@@ -74,19 +80,28 @@ QUERY_AND_KEY = (
 
 
 def families() -> list[str]:
-    """Every family of text models, sorted: those of the tables that have a configuration."""
+    """Every family of text models that has a configuration, and further members of some; sorted."""
     found = {name for table in TABLES for name in getattr(modeling_auto, table)}
-    return sorted((found | {"clip_text_model"}) & set(CONFIG_MAPPING))
+    return sorted({*((found | {"clip_text_model"}) & set(CONFIG_MAPPING)), *VARIANTS})
 
 
-def tiny_config(family: str) -> PreTrainedConfig:
+def tiny_config(name: str) -> PreTrainedConfig:
     """A small configuration of the family. Raises whatever transformers raises where it cannot be made."""
+    family, _, extra = VARIANTS.get(name, (name, "", {}))
     settings = _shrunk(CONFIG_MAPPING[family])
-    return CONFIG_MAPPING[family](**_merged(settings, OVERRIDES.get(family, {}), WITHOUT.get(family, ())))
+    if "kv_lora_rank" in settings and "num_key_value_heads" in settings:
+        settings["num_key_value_heads"] = settings["num_attention_heads"]  # keys of one latent vector: no groups
+    config = CONFIG_MAPPING[family](**_merged(_merged(settings, OVERRIDES.get(family, {})), extra))
+    if config.is_encoder_decoder and getattr(config, "decoder_start_token_id", None) is None:
+        config.decoder_start_token_id = 1
+    return config
 
 
-def class_for(config: PreTrainedConfig) -> Any:  # noqa: ANN401  transformers' Auto classes share no useful type
-    """The class with which such a model is published."""
+def class_for(name: str, config: PreTrainedConfig) -> Any:  # noqa: ANN401  transformers' classes share no useful type
+    """The class with which such a model is published, or an Auto class that stands for it."""
+    _, own, _ = VARIANTS.get(name, (name, "", {}))
+    if own:
+        return getattr(transformers, own)
     family = config.model_type
     if family in modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES and config.is_encoder_decoder:
         return transformers.AutoModelForSeq2SeqLM
@@ -96,18 +111,27 @@ def class_for(config: PreTrainedConfig) -> Any:  # noqa: ANN401  transformers' A
     return transformers.AutoModel
 
 
-def tiny_model(config: PreTrainedConfig) -> PreTrainedModel:
+def empty_model(name: str, config: PreTrainedConfig, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
+    """A model of this configuration, its weights as transformers draws them."""
+    kind = class_for(name, config)
+    made: PreTrainedModel = kind.from_config(config, dtype=dtype) if "Auto" in kind.__name__ else kind(config)
+    return made.eval()
+
+
+def tiny_model(name: str, config: PreTrainedConfig) -> PreTrainedModel:
     """A random model, the same every time, with peaked attention: flat weights would hide a wrong scale."""
     torch.manual_seed(7)
-    model: Any = class_for(config).from_config(config, dtype=torch.float32)
+    model = empty_model(name, config)
+    factor = PEAKED_T5 if config.model_type in T5_KIN else PEAKED
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "sinks" in name:
+        for place, parameter in model.named_parameters():
+            if "sinks" in place:
                 parameter.copy_(torch.randn_like(parameter))
-            elif parameter.dim() > 1 and any(part in name for part in QUERY_AND_KEY):
-                parameter.mul_(PEAKED)
-    made: PreTrainedModel = model.eval()
-    return made
+            elif any(part in place for part in NORMS):  # some norms add 1 to their weights, which then begin at 0
+                parameter.mul_(PEAKED_NORM).add_(0.0 if float(parameter.abs().max()) else PEAKED_NORM - 1.0)
+            elif parameter.dim() > 1 and any(part in place for part in QUERY_AND_KEY):
+                parameter.mul_(factor)
+    return model
 
 
 def _shrunk(kind: type[PreTrainedConfig]) -> dict[str, Any]:
@@ -120,9 +144,9 @@ def _shrunk(kind: type[PreTrainedConfig]) -> dict[str, Any]:
     return settings
 
 
-def _merged(settings: dict[str, Any], extra: dict[str, Any], without: tuple[str, ...]) -> dict[str, Any]:
-    merged = {name: value for name, value in settings.items() if name not in without}
+def _merged(settings: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(settings)
     for name, value in extra.items():
-        both = isinstance(value, dict) and isinstance(merged.get(name), dict) and name.endswith("_config")
-        merged[name] = {**merged[name], **value} if both else value
+        both = isinstance(value, dict) and isinstance(merged.get(name), dict) and "model_type" not in value
+        merged[name] = _merged(merged[name], value) if both else value
     return merged
