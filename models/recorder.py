@@ -199,12 +199,12 @@ def site_of(name: str, sites: Sequence[str]) -> str:
 
 
 def layer_of(name: str) -> int | None:
-    """Read the layer from a module's qualified name: its first number, or None.
+    """Read the layer from a module's qualified name: its first number, or None (of ALBERT, which counts in groups).
 
     Where a layer holds two attention modules in a list (LongCat), each counts: `layers.3.self_attn.1` is the eighth.
     """
     found = re.search(r"\.(\d+)\.(?:self_attn\.([01])$)?", name)
-    if found is None:
+    if found is None or "layer_groups." in name:
         return None
     return int(found[1]) if found[2] is None else 2 * int(found[1]) + int(found[2])
 

@@ -94,7 +94,7 @@ def random_ids(count: int, seed: int = 0) -> list[int]:
 @torch.no_grad()
 def eager_weights(model: Any, ids: Sequence[int], targets: Sequence[int] | None) -> dict[str, list[Tensor]]:  # noqa: ANN401
     """Layers of weights (n_heads, query_len, key_len), by encoder, decoder and cross."""
-    given: dict[str, Any] = {"input_ids": torch.tensor([list(ids)]), "output_attentions": True}
+    given: dict[str, Any] = {"input_ids": torch.tensor([list(ids)]), "output_attentions": True, "use_cache": False}
     if targets is None:
         output = model(**given)
         layers = [layer[0] for layer in output.attentions if layer is not None]
@@ -112,8 +112,12 @@ def difference(capture: CaptureReader, site: str, theirs: Sequence[Tensor]) -> f
     described = next(known for known in capture.sites if known.site == site)
     heads, rows, cols = (0, described.n_heads), (0, described.query_len), (0, described.key_len)
     ours = [capture.weights(site, layer, heads, rows, cols) for layer in range(described.n_layers)]
-    shares = [capture.sink_share(site, layer) for layer in range(described.n_layers)]
-    if not described.sums_to_one and float(theirs[0].sum(-1).min()) > 1.0 - SUMS:
-        # Granite's eager weights are those before the sink takes its share, by which it then scales the output
-        theirs = [a if share is None else a * (1.0 - share)[..., None] for a, share in zip(theirs, shares, strict=True)]
+    theirs = [_after_sinks(weights, capture.sink_share(site, layer)) for layer, weights in enumerate(theirs)]
     return max(float((a - b).abs().max()) for a, b in zip(ours, theirs, strict=True))
+
+
+def _after_sinks(weights: Tensor, share: Tensor | None) -> Tensor:
+    # Granite's eager weights are those before the sink takes its share, by which it then scales the output
+    if share is None or float(weights.sum(-1).min()) < 1.0 - SUMS:
+        return weights
+    return weights * (1.0 - share)[..., None]
