@@ -1,13 +1,12 @@
 """What is peculiar about single families of transformers models, in one place; and which of them cannot be shown.
 
-One row for each peculiarity, with its reason. `refusal` says in words why a model cannot be shown, from its configuration
-alone, so that it is refused where models are listed and not in the middle of a run. That a model which passes here can
-be shown is tried once it is loaded (`models/trial.py`). This module loads no weights.
+One row for each peculiarity, with its reason. `refusal` says in words why a model cannot be shown, from its
+configuration alone, so that it is refused where models are listed and not in the middle of a run. That a model which
+passes here can be shown is tried once it is loaded (`models/trial.py`). This module loads no weights.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -36,20 +35,21 @@ EITHER = ("bert-generation",)  # in the tables of decoders only, and an encoder 
 REFUSED: dict[str, str] = {
     "bigbird_pegasus": "its encoder computes attention between blocks in its own code",
     "blt": "it reads bytes in patches whose borders another model inside it sets, so there is no one set of tokens",
-    "diffllama": "each of its heads subtracts one attention pattern from another, and what is left is no set of weights",
+    "diffllama": "each of its heads subtracts one attention pattern from another, and what is left are no weights",
     "fnet": "it mixes tokens by a Fourier transform and has no attention",
     "git": "it computes attention over pictures and text together in its own code",
+    "longt5": "its encoder computes attention in blocks in its own code",
     "lxmert": "it reads a picture beside the text",
     "mllama": "it reads pictures through layers between those of the text, which have no text to read",
     "pegasus_x": "its encoder computes attention between blocks in its own code",
     "perceiver": "its attention is between the text and a fixed set of learned vectors, which are no tokens",
-    "seamless_m4t": "its decoder reads a text that its speech part shortens, so that tokens and keys are not the same",
-    "seamless_m4t_v2": "its decoder reads a text that its speech part shortens, so that tokens and keys are not the same",
+    "seamless_m4t": "it joins parts for speech and for text, and they cannot be told apart by their names",
+    "seamless_m4t_v2": "it joins parts for speech and for text, and they cannot be told apart by their names",
     "t5gemma2": "its decoder attends to both texts in one softmax, so that neither picture would be whole",
     "xlstm": "it is a recurrent network and has no attention",
 }
 
-# Kinds of layers, as configurations name them, that are softmax attention from tokens to tokens, and why others are not.
+# Kinds of layers, as configurations name them, that are softmax attention from tokens to tokens; why others are not.
 SHOWN_LAYERS = ("full_attention", "sliding_attention", "chunked_attention", "window_attention", "indexed_attention")
 OTHER_LAYERS: dict[str, str] = {
     "linear_attention": "{layers} linear attention or a state-space part instead, which makes no weights",
@@ -92,7 +92,7 @@ def auto_class(config: PreTrainedConfig) -> Any:  # noqa: ANN401  transformers' 
 
 
 def text_config(config: PreTrainedConfig, *, decoder: bool = False) -> PreTrainedConfig:
-    """The part of a configuration that is about text: itself, or one inside; of two stacks the encoder's, or decoder's."""
+    """The part of a configuration that is about text: itself, or one inside; of two stacks the encoder's by default."""
     part = getattr(config, "decoder" if decoder else "encoder", None)
     if config.is_encoder_decoder and isinstance(part, PreTrainedConfig):
         return text_config(part)
@@ -231,16 +231,11 @@ def _class_of(config: PreTrainedConfig) -> Any:  # noqa: ANN401  see auto_class
     return _class_in(auto_class(config), config)
 
 
-@functools.cache
-def _class_named(table: Any, kind: type[PreTrainedConfig]) -> Any:  # noqa: ANN401  see auto_class
+def _class_in(table: Any, config: PreTrainedConfig) -> Any:  # noqa: ANN401  see auto_class
+    """The class that one of transformers' tables has for a configuration; None where it has none."""
     mapping = table._model_mapping  # noqa: SLF001  what its from_config looks in
     try:
-        found = mapping[kind]
+        found = mapping[type(config)]
     except (KeyError, ImportError):
         return None
     return found[0] if isinstance(found, tuple) else found
-
-
-def _class_in(table: Any, config: PreTrainedConfig) -> Any:  # noqa: ANN401  see auto_class
-    """The class that one of transformers' tables has for a configuration; None where it has none."""
-    return _class_named(table, type(config))

@@ -1,12 +1,7 @@
-"""Any transformers model, looked into: our attention function in place of the model's own kernel.
+"""Any transformers model, looked into: our attention function (`models/interface.py`) in place of its own kernel.
 
-transformers calls the function that is registered with `AttentionInterface` for every attention module, and asks the
-function that is registered under the same name with `AttentionMaskInterface` for the mask. Without the second it would
-hand over no mask at all, without a word. The recorder of the pass under way travels in a context variable, so passes in
-several threads do not meet.
-
-A picture is only given when as many modules called as the configuration says there are. This module knows nothing of
-the service.
+A picture is only given when as many modules called as the configuration says there are; a short trial right after
+loading shows it before anybody waits for a run. This module knows nothing of the service.
 """
 
 from __future__ import annotations
@@ -14,7 +9,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,113 +17,25 @@ import torch
 import transformers
 from torch import Tensor, nn
 from transformers import (
-    AttentionInterface,
-    AttentionMaskInterface,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
-from transformers.masking_utils import sdpa_mask
 
 from models.blockwise import blockwise_attention
 from models.checkpoints import max_tokens_of
 from models.configuration import describe, kind_seen, reads_pairs
-from models.errors import CaptureError, UnsupportedModel
+from models.errors import UnsupportedModel
 from models.families import auto_class, kind_of, layers_of, refusal, text_config
 from models.head_sums import figures_size
 from models.inspectable import COMPARED_LOGITS, InspectableModel
+from models.interface import NAME, under_way
 from models.projections import WatchedProjections
 from models.protocol import ShouldStop, device_of_choice
-from models.recorder import Compute, ModuleCall, Recorder
+from models.recorder import Compute, Recorder
 from models.targets import LONGEST_TARGET, start_id, target_from_text, written_target
 from models.tokens import NO_OFFSETS, Token, builds_pairs, tokens_from_text
-from models.trial import TRIAL_TOKENS, Trial, TriedModule, trial_ids, tried
-
-NAME = "everyhead"  # of our function in transformers' registries
-WITHOUT_EFFECT = ("position_ids",)  # tensors that attention is handed beside its own: positions are in the keys by then
-
-_pass: ContextVar[tuple[Recorder, WatchedProjections] | None] = ContextVar("pass", default=None)
-
-
-def everyhead_attention(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    scaling: float | None = None,
-    dropout: float = 0.0,
-    softcap: float | None = None,
-    position_bias: Tensor | None = None,
-    s_aux: Tensor | None = None,
-    indices: Tensor | None = None,
-    **other: Any,  # use_cache, deterministic, …: families pass what they like
-) -> tuple[Tensor, None]:
-    """Attend for one module of a transformers model, through the recorder of the pass under way.
-
-    Shapes:  query (1, n_heads, query_len, d_head), key (1, n_kv_heads, key_len, d_head), value (1, n_kv_heads, key_len,
-             d_value), attention_mask (1, 1 or n_heads, query_len, key_len) boolean or additive, position_bias the same,
-             s_aux (n_heads), indices (1, query_len, selected), of the keys that each query may attend to
-             -> (1, query_len, n_heads, d_value), as the interface asks, and no weights
-    Raises:  CaptureError outside of a recorded pass or for more than one text; UnsupportedModel for a tensor by a name
-             that is not known here: leaving it out could make another picture than the model's
-    """
-    unknown = [name for name, given in other.items() if isinstance(given, Tensor) and name not in WITHOUT_EFFECT]
-    if unknown:
-        raise UnsupportedModel(f"its attention is handed {unknown[0]}, which is not known here: a picture may be wrong")
-    this = _pass.get()
-    if this is None or query.shape[0] != 1:
-        raise CaptureError(
-            f"attention was called {'without a recorder' if this is None else 'for several texts at once'}"
-        )
-    recorder, projections = this
-    output = recorder.attend(
-        ModuleCall(
-            module=module,
-            query=query[0],
-            key=key[0],
-            value=value[0],
-            scaling=query.shape[-1] ** -0.5 if scaling is None else scaling,
-            mask=_mask_of(attention_mask, indices, query.shape[2], key.shape[2]),
-            selects=indices is not None,
-            position_bias=None if position_bias is None else position_bias[0],
-            softcap=softcap,
-            sink_logits=s_aux,
-            output_projection=projections.matrix(module, query.shape[1] * value.shape[3]),
-            dropout=dropout,
-        )
-    )
-    # (n_heads, query_len, d_value) -> (1, query_len, n_heads, d_value), in one piece: some models view it as a matrix
-    given = output.transpose(0, 1)[None].contiguous()
-    projections.expect(module, given)
-    return given, None
-
-
-def _mask_of(mask: Tensor | None, indices: Tensor | None, query_len: int, key_len: int) -> Tensor | None:
-    """The mask of one text, one row for each query, and without the keys that the model did not select."""
-    given = None if mask is None else mask[0, :, :, :key_len].expand(-1, query_len, -1)  # one row may stand for all
-    if indices is None:
-        return given
-    selected = torch.zeros(1, query_len, key_len, dtype=torch.bool, device=indices.device)
-    selected.scatter_(-1, indices.long(), True)
-    if given is None or given.dtype == torch.bool:
-        return selected if given is None else given & selected
-    return given.masked_fill(~selected, torch.finfo(given.dtype).min)
-
-
-def boolean_mask(*args: Any, **kwargs: Any) -> Tensor:
-    """The mask of a layer as a boolean tensor, never None: transformers' own builder with both of its shortcuts off.
-
-    Shapes:  -> (1, 1, query_len, key_len), True = may attend
-    """
-    kwargs |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
-    mask = sdpa_mask(*args, **kwargs)
-    assert mask is not None  # it is only None through one of the shortcuts
-    return mask
-
-
-AttentionInterface.register(NAME, everyhead_attention)
-AttentionMaskInterface.register(NAME, boolean_mask)
+from models.trial import Trial, TriedModule, trial_ids, tried
 
 
 class HuggingFaceModel(InspectableModel):
@@ -259,13 +165,13 @@ class HuggingFaceModel(InspectableModel):
     def _attending(self, recorder: Recorder | None) -> Iterator[None]:
         """Our attention through the recorder, or, without one, the model's default kernel for the time being."""
         projections = WatchedProjections(dict(self.model.named_modules()), self._names)
-        token = _pass.set(None if recorder is None else (recorder, projections))
+        token = under_way.set(None if recorder is None else (recorder, projections))
         if recorder is None:
             self.model.set_attn_implementation(self._kernels)
         try:
             yield
         finally:
-            _pass.reset(token)
+            under_way.reset(token)
             for module in projections.close():
                 if recorder is not None:
                     recorder.forget_projection(module)
@@ -308,7 +214,7 @@ class HuggingFaceModel(InspectableModel):
         text = text_config(config)
         marks = [getattr(text, name, None) for name in ("pad_token_id", "bos_token_id", "eos_token_id")]
         ids = trial_ids(getattr(text, "vocab_size", 0), marks)
-        targets = [start_id(self.model)] * TRIAL_TOKENS if self._kind == "encoder-decoder" else None
+        targets = ids if self._kind == "encoder-decoder" else None
         return tried(trial, lambda: self._forward(ids, targets, None, trial, with_logits=True))
 
     def _model_inputs(

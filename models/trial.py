@@ -1,4 +1,4 @@
-"""A short pass right after loading: does each attention module call as the configuration says, and what do masks show?
+"""A short pass right after loading: each attention module calls as the configuration says, and masks show the design.
 
 What no other text would mend is found here and said once, before anybody waits for a run. From the shapes that came the
 size of a capture is computed, layer by layer. This module knows neither families nor the service.
@@ -41,9 +41,7 @@ class Trial(Recorder):
     """A recorder that notes of each module what a run has to know before it begins."""
 
     def __init__(self, names: dict[int, str], expected: dict[str, int]) -> None:
-        super().__init__(
-            names, expected, on_layer=lambda _done, _total: None, should_stop=lambda: False, keep=False
-        )
+        super().__init__(names, expected, on_layer=lambda _done, _total: None, should_stop=lambda: False, keep=False)
         self.modules: list[TriedModule] = []
 
     def _inputs(self, call: ModuleCall, site: str) -> AttentionInputs:
@@ -78,7 +76,9 @@ def tried(trial: Trial, run: Callable[[], object]) -> tuple[TriedModule, ...]:
     for site in trial.record.expected:
         heads = {module.n_heads for module in trial.modules if module.site == site}
         if len(heads) > 1:
-            raise UnsupportedModel(f"its layers have different numbers of heads ({sorted(heads)}), which cannot be shown")
+            raise UnsupportedModel(
+                f"its layers have different numbers of heads ({sorted(heads)}), which cannot be shown"
+            )
     return tuple(trial.modules)
 
 

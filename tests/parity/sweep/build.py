@@ -18,6 +18,7 @@ from tests.parity.sweep.overrides import OVERRIDES, VARIANTS
 
 VOCABULARY = 97
 N_LAYERS = 3
+LARGEST = 14_000_000  # parameters of a model that is tried
 
 # The tables of models that read text and nothing else has to be given.
 TABLES = (
@@ -68,14 +69,16 @@ SMALL: dict[str, Any] = {
     "forced_bos_token_id": None,
     "forced_eos_token_id": None,
 }
-# Factors on what makes queries and keys, in a model whose weights are drawn with a deviation of 0.02; T5's kin draw larger
-# ones and do not scale their scores; where queries and keys are normalised, only their norms' weights count.
+# Factors on what makes queries and keys, in a model whose weights are drawn with a deviation of 0.02; T5's kin draw
+# larger ones and do not scale their scores; where queries and keys are normalised, only their norms' weights count, and
+# Gemma 4 does not scale the scores of those.
 PEAKED, PEAKED_T5, PEAKED_NORM = 16.0, 3.0, 3.0
 NORMS = ("q_norm", "k_norm", "query_layernorm", "key_layernorm", "query_norm", "key_norm", "q_layernorm", "k_layernorm")
+NORMALISED_UNSCALED = ("gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text")
 T5_KIN = ("t5", "mt5", "umt5", "switch_transformers", "longt5")
 QUERY_AND_KEY = (
-    "q_proj", "k_proj", "query", "key", "c_attn", "qkv", "q_lin", "k_lin", ".q.", ".k.", "Wqkv", "q_b_proj", "kv_b_proj",
-    "query_key_value", "W_pack", "in_proj", "q_a_proj", "kv_a_proj", "q_up", "k_up", "wq", "wk",
+    "q_proj", "k_proj", "query", "key", "c_attn", "qkv", "q_lin", "k_lin", ".q.", ".k.", "Wqkv", "W_pack", "in_proj",
+    "q_b_proj", "kv_b_proj", "q_a_proj", "kv_a_proj", "q_up", "k_up", "wq", "wk",
 )  # fmt: skip
 
 
@@ -101,7 +104,8 @@ def class_for(name: str, config: PreTrainedConfig) -> Any:  # noqa: ANN401  tran
     """The class with which such a model is published, or an Auto class that stands for it."""
     _, own, _ = VARIANTS.get(name, (name, "", {}))
     if own:
-        return getattr(transformers, own)
+        named: Any = getattr(transformers, own)
+        return named
     family = config.model_type
     if family in modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES and config.is_encoder_decoder:
         return transformers.AutoModelForSeq2SeqLM
@@ -111,11 +115,22 @@ def class_for(name: str, config: PreTrainedConfig) -> Any:  # noqa: ANN401  tran
     return transformers.AutoModel
 
 
-def empty_model(name: str, config: PreTrainedConfig, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
+def why_not_tried(name: str) -> str | None:
+    """Why no small model of a family can be made here; None where one can."""
+    try:
+        with torch.device("meta"):
+            model = empty_model(name, tiny_config(name))
+    except Exception as error:  # noqa: BLE001  configurations refuse small numbers each in their own way
+        return type(error).__name__
+    size = sum(parameter.numel() for parameter in model.parameters())
+    return f"{size:,} parameters" if size > LARGEST else None
+
+
+def empty_model(name: str, config: PreTrainedConfig) -> PreTrainedModel:
     """A model of this configuration, its weights as transformers draws them."""
     kind = class_for(name, config)
-    made: PreTrainedModel = kind.from_config(config, dtype=dtype) if "Auto" in kind.__name__ else kind(config)
-    return made.eval()
+    made: PreTrainedModel = (kind.from_config(config) if "Auto" in kind.__name__ else kind(config)).eval()
+    return made
 
 
 def tiny_model(name: str, config: PreTrainedConfig) -> PreTrainedModel:
@@ -127,7 +142,9 @@ def tiny_model(name: str, config: PreTrainedConfig) -> PreTrainedModel:
         for place, parameter in model.named_parameters():
             if "sinks" in place:
                 parameter.copy_(torch.randn_like(parameter))
-            elif any(part in place for part in NORMS):  # some norms add 1 to their weights, which then begin at 0
+            elif (
+                any(part in place for part in NORMS) and config.model_type not in NORMALISED_UNSCALED
+            ):  # some norms add 1 to their weights, which then begin at 0
                 parameter.mul_(PEAKED_NORM).add_(0.0 if float(parameter.abs().max()) else PEAKED_NORM - 1.0)
             elif parameter.dim() > 1 and any(part in place for part in QUERY_AND_KEY):
                 parameter.mul_(factor)
@@ -138,7 +155,7 @@ def _shrunk(kind: type[PreTrainedConfig]) -> dict[str, Any]:
     """The settings of a configuration class that SMALL knows, parts of it likewise."""
     names = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
     settings: dict[str, Any] = {name: value for name, value in SMALL.items() if name in names}
-    for name, part in (kind.sub_configs or {}).items():
+    for name, part in kind.sub_configs.items():
         if isinstance(part, type) and issubclass(part, PreTrainedConfig) and part is not PreTrainedConfig:
             settings[name] = _shrunk(part)
     return settings

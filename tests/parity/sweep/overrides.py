@@ -40,7 +40,22 @@ OVERRIDES: dict[str, dict[str, Any]] = {
         "encoder": _tiny_bert,
         "decoder": {**_tiny_bert, "num_hidden_layers": 3, "is_decoder": True, "add_cross_attention": True},
     },
-    "inkling2_loop_text": {"loop_layer_index_start": 0, "loop_layer_index_end": 2, "n_layers_per_attn_res_block": 2},
+    "inkling2_loop_text": {
+        "loop_layer_index_start": 1,
+        "loop_layer_index_end": 2,
+        "n_layers_per_attn_res_block": 1,
+        "unpadded_vocab_size": 97,
+        "swa_num_attention_heads": 6,
+        "swa_num_key_value_heads": 2,
+        "swa_head_dim": 8,
+    },
+    "inkling2_text": {
+        "unpadded_vocab_size": 97,
+        "n_layers_per_attn_res_block": 1,
+        "swa_num_attention_heads": 6,
+        "swa_num_key_value_heads": 2,
+        "swa_head_dim": 8,
+    },
     "esmc": {"num_key_value_heads": 6},
     "gemma3": {"vision_config": _tiny_vision, "mm_tokens_per_image": 4},
     "gemma3n_text": {"num_kv_shared_layers": 0, "num_hidden_layers": 3, "layer_types": ["full_attention"] * 3},
@@ -49,7 +64,13 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "granitemoehybrid": {"mamba_n_heads": 6, "mamba_d_head": 16},
     "layoutlmv3": {"coordinate_size": 8, "shape_size": 8, "input_size": 32},
     "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv"]},
-    "longcat_flash": {"head_dim": 4, "num_layers": 2, "expert_ffn_hidden_size": 32, "n_routed_experts": 4, "zero_expert_num": 2},
+    "longcat_flash": {
+        "head_dim": 4,
+        "num_layers": 2,
+        "expert_ffn_hidden_size": 32,
+        "n_routed_experts": 4,
+        "zero_expert_num": 2,
+    },
     "luke": {"entity_vocab_size": 97, "entity_emb_size": 16},
     "mamba2": {"num_heads": 12, "head_dim": 8},
     "mimo_v2_flash": {"num_attention_heads": 4, "num_key_value_heads": 1},  # layers with windows have twice the keys
@@ -58,7 +79,10 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "roc_bert": {"shape_vocab_size": 97, "pronunciation_vocab_size": 97, "shape_embed_dim": 16},
     "t5gemma2": {"encoder": {"vision_config": _tiny_vision, "text_config": _tiny_text}, "decoder": _tiny_text},
     "xmod": {"default_language": "en_XX"},
-    "zamba2": {"num_hidden_layers": 4, "layers_block_type": ["linear_attention", "hybrid", "linear_attention", "hybrid"]},
+    "zamba2": {
+        "num_hidden_layers": 4,
+        "layers_block_type": ["linear_attention", "hybrid", "linear_attention", "hybrid"],
+    },
     "zaya": {"num_experts_per_tok": 1},
 }
 WITHOUT: dict[str, tuple[str, ...]] = {}
