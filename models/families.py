@@ -52,9 +52,10 @@ REFUSED: dict[str, str] = {
 # Kinds of layers, as configurations name them, that are softmax attention from tokens to tokens; why others are not.
 SHOWN_LAYERS = ("full_attention", "sliding_attention", "chunked_attention", "window_attention", "indexed_attention")
 OTHER_LAYERS: dict[str, str] = {
-    "linear_attention": "{layers} linear attention or a state-space part instead, which makes no weights",
-    "conv": "{layers} a convolution instead, which makes no weights",
-    "moe": "{layers} only a feed-forward part",
+    "linear_attention": "{layers} linear attention or a state-space part, which makes no weights",
+    "conv": "{layers} a convolution in place of attention, which makes no weights",
+    "moe": "{layers} a feed-forward part alone",
+    "mlp": "{layers} a feed-forward part alone",
     "hybrid": "{layers} attention and a recurrent part together, and its picture would be half of the layer",
     "hybrid_sliding": "{layers} attention and a recurrent part together, and its picture would be half of the layer",
     "compressed_sparse_attention": "{layers} keys that each stand for several tokens, so columns would be no tokens",
@@ -145,9 +146,14 @@ def _other_input(config: PreTrainedConfig) -> str | None:
         return f"it reads {what}, not text"
     if found is None:
         what = {"encoder-decoder": "an encoder–decoder of texts", "decoder": "a model of texts"}.get(kind, "a model")
-        return f"transformers has no class that loads a {family} as {what}"
-    generates = family in {**auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, **auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES}
-    if not generates and {"text_config", "vision_config"} <= set(config.sub_configs or ()):
+        return f"transformers has no class that loads {family} as {what}"
+    tables = (
+        auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+        auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+    )
+    reads_text_alone = any(family in table for table in tables)
+    if not reads_text_alone and {"text_config", "vision_config"} <= set(config.sub_configs or ()):
         return "it compares pictures with texts and needs both; a checkpoint of its text part alone can be shown"
     return None
 
@@ -172,9 +178,9 @@ def _layers_in_words(other: dict[str, list[int]], count: int) -> str:
     for kind, layers in other.items():
         has = "has" if len(layers) == 1 else "have"
         where = "all of its layers have" if len(layers) == count else f"its {listed(layers)} {has}"
-        parts.append(OTHER_LAYERS.get(kind, "{layers} " + f"{kind} instead of attention").format(layers=where))
+        parts.append(OTHER_LAYERS.get(kind, "{layers} " + f"{kind} in place of attention").format(layers=where))
     rest = count - sum(len(layers) for layers in other.values())
-    hybrid = f"; the other {rest} alone would be a picture of a part of the model" if rest else ""
+    hybrid = f"; a picture of the other {rest} alone would leave the rest out" if rest else ""
     return f"{'; '.join(parts)}{hybrid}"
 
 

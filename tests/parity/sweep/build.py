@@ -73,12 +73,28 @@ SMALL: dict[str, Any] = {
 # larger ones and do not scale their scores; where queries and keys are normalised, only their norms' weights count, and
 # Gemma 4 does not scale the scores of those.
 PEAKED, PEAKED_T5, PEAKED_NORM = 16.0, 3.0, 3.0
-NORMS = ("q_norm", "k_norm", "query_layernorm", "key_layernorm", "query_norm", "key_norm", "q_layernorm", "k_layernorm")
+NORMS = (
+    "q_norm",
+    "k_norm",
+    "query_layernorm",
+    "key_layernorm",
+    "query_norm",
+    "key_norm",
+    "q_layernorm",
+    "k_layernorm",
+    "a_layernorm",
+    "latent_norm",
+    "lora_norm",
+)
 NORMALISED_UNSCALED = ("gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text")
-T5_KIN = ("t5", "mt5", "umt5", "switch_transformers", "longt5")
+FACTORS = {
+    **dict.fromkeys(("t5", "mt5", "umt5", "switch_transformers", "longt5"), PEAKED_T5),
+    "mobilebert": 220.0,  # its hidden states are small: a narrow layer comes before its attention
+}
 QUERY_AND_KEY = (
     "q_proj", "k_proj", "query", "key", "c_attn", "qkv", "q_lin", "k_lin", ".q.", ".k.", "Wqkv", "W_pack", "in_proj",
-    "q_b_proj", "kv_b_proj", "q_a_proj", "kv_a_proj", "q_up", "k_up", "wq", "wk",
+    "q_b_proj", "kv_b_proj", "q_a_proj", "kv_a_proj", "q_up", "k_up", "wq", "wk", "Wq", "Wk", "kv_proj",
+    "self_attention.experts.input_linear",
 )  # fmt: skip
 
 
@@ -137,7 +153,7 @@ def tiny_model(name: str, config: PreTrainedConfig) -> PreTrainedModel:
     """A random model, the same every time, with peaked attention: flat weights would hide a wrong scale."""
     torch.manual_seed(7)
     model = empty_model(name, config)
-    factor = PEAKED_T5 if config.model_type in T5_KIN else PEAKED
+    factor = FACTORS.get(config.model_type, PEAKED)
     with torch.no_grad():
         for place, parameter in model.named_parameters():
             if "sinks" in place:

@@ -32,6 +32,7 @@ _tiny_text = {
 OVERRIDES: dict[str, dict[str, Any]] = {
     "bamba": {"mamba_n_heads": 6, "mamba_d_head": 16},
     "codegen": {"rotary_dim": 8},
+    "cohere_compass_text": {"num_hidden_layers": 4},  # every fourth layer has no window
     "cpmant": {"dim_ff": 64, "position_bias_num_buckets": 32, "dim_head": 8},
     "dots3_note": {"num_key_value_heads": 6},
     "dots3_note_text": {"num_key_value_heads": 6},
