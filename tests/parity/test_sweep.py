@@ -20,8 +20,8 @@ MOST_USED = [
     "albert", "bart", "bart, its decoder", "bert", "camembert", "clip_text_model", "cohere", "data2vec-text",
     "deberta-v2", "deepseek_v3", "deepseek_v32", "distilbert", "electra", "encoder-decoder", "falcon_h1", "gemma",
     "gemma2", "gemma3", "gemma3_text", "gemma3_text, both ways", "gemma4_text", "gpt2", "gpt_neox", "gpt_oss",
-    "granite", "llama", "llama4_text", "longcat_flash", "mamba", "marian", "mistral", "mixtral", "modernbert", "opt", "phi3",
-    "qwen2", "qwen3", "qwen3_moe", "roberta", "switch_transformers", "t5", "t5, its encoder",
+    "granite", "llama", "llama4_text", "longcat_flash", "mamba", "marian", "mistral", "mixtral", "modernbert", "opt",
+    "phi3", "qwen2", "qwen3", "qwen3_moe", "roberta", "switch_transformers", "t5", "t5, its encoder",
     "t5, two layers and three", "whisper", "xlm-roberta", "zamba2",
 ]  # fmt: skip
 LEAST_SHOWN = 114

@@ -89,7 +89,8 @@ NORMS = (
 NORMALISED_UNSCALED = ("gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text")
 FACTORS = {
     **dict.fromkeys(("t5", "mt5", "umt5", "switch_transformers", "longt5"), PEAKED_T5),
-    "mobilebert": 220.0,  # its hidden states are small: a narrow layer comes before its attention
+    **dict.fromkeys(("longcat_flash", "minicpm3", "youtu"), 6.0),  # two matrices in a row make their queries
+    "mobilebert": 3000.0,  # its hidden states are small: a narrow layer comes before its attention
 }
 QUERY_AND_KEY = (
     "q_proj", "k_proj", "query", "key", "c_attn", "qkv", "q_lin", "k_lin", ".q.", ".k.", "Wqkv", "W_pack", "in_proj",

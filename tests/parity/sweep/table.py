@@ -43,12 +43,12 @@ def page(found: Iterable[Measured], not_tried: Mapping[str, str]) -> str:
 # Families of models
 
 Made by `make families`, which takes a minute or two; not to be edited. Each family of text models in transformers'
-tables, as a tiny random model with peaked attention: its folder is listed, loaded, run over texts of {LENGTHS[0]} and of
-{LENGTHS[1]} tokens, and every weight of every head is compared with transformers' own eager `output_attentions`.
+tables, as a tiny random model with peaked attention: its folder is listed, loaded, run over texts of {LENGTHS[0]}
+and of {LENGTHS[1]} tokens, and every weight of every head is compared with transformers' own eager `output_attentions`.
 
 {len(shown)} are shown, with differences of at most {max(shown):.0e} (float32, from end to end; the tests allow
-{EQUAL:.0e}). {len(rows) - len(shown)} are refused where models are listed, before any run, for the reason given. The eager
-weights of Granite's models with windows leave the attention sink out; they are compared after it took its share.
+{EQUAL:.0e}). {len(rows) - len(shown)} are refused where models are listed, before any run, for the reason given.
+Granite's eager weights leave its attention sinks out; they are compared after the sinks took their share.
 
 {HEAD}{chr(10).join(row(one) for one in rows)}
 
