@@ -31,8 +31,8 @@ test-quick: $(VENV)/.installed-dev  ## All tests but the browser's and the slow 
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not network and not slow" --ignore=tests/browser
 
 .PHONY: test-deep
-test-deep: browser-tools $(VENV)/.installed-dev  ## The browser tests that make test leaves out to stay quick
-	$(BIN)/python -m pytest -n auto --dist loadfile -m deep tests/browser
+test-deep: browser-tools $(VENV)/.installed-dev  ## The tests that make test leaves out to stay quick: browser, all families
+	$(BIN)/python -m pytest -n auto --dist loadfile -m deep
 
 .PHONY: bench
 bench: $(VENV)/.installed-dev  ## Measure against the alternatives; writes bench/results.md
@@ -46,6 +46,10 @@ format: $(VENV)/.installed-dev  ## Put the code into its one format and mend wha
 .PHONY: docs
 docs: $(VENV)/.installed-dev  ## Write the tables in README.md, docs/api.md and .env.example from the code
 	$(BIN)/python -m scripts.docs
+
+.PHONY: families
+families: $(VENV)/.installed-dev  ## Compare every family of models with eager attention; writes docs/families.md
+	HF_HUB_OFFLINE=1 $(BIN)/python -W ignore -m tests.parity.sweep
 
 # ---- the parts of `make test` -------------------------------------------------------------------------------------
 

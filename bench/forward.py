@@ -22,7 +22,8 @@ from bench.places import CONVERTED
 from bench.texts import long_text
 from models.blocks import Workspace
 from models.blockwise import AttentionInputs, AttentionSummary, blockwise_attention
-from models.huggingface import NAME, HuggingFaceModel
+from models.huggingface import HuggingFaceModel
+from models.interface import NAME
 from models.packaged import SMOLLM2, convert_gguf, find_weights, gguf_revision
 from models.recorder import Compute
 from models.token_facts import facts_of

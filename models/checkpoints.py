@@ -11,17 +11,12 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from transformers import AutoConfig, PretrainedConfig
-from transformers.models.auto.modeling_auto import (
-    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-)
 
 from models.errors import EngineError
-
-Kind = Literal["decoder", "encoder", "encoder-decoder"]
+from models.families import Kind, kind_of, refusal, text_config
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -102,24 +97,14 @@ def read_checkpoint(folder: Path, *, within: Path) -> Checkpoint:
             raise UnusableCheckpoint("it needs Python code that comes with the checkpoint, which is never run")
         weights = weight_files(folder)
         headers = {file.name: _header(file) for file in weights}
+        config = _config(folder)
+        if (reason := refusal(config, folder)) is not None:
+            raise UnusableCheckpoint(reason)
         if not any((folder / name).is_file() for name in TOKENIZERS):
             raise IncompleteCheckpoint("it has no tokenizer")
-        config = _config(folder)
         return _described(folder, config, headers)
     except OSError as error:
         raise UnusableCheckpoint(f"its files cannot be read ({error.strerror or type(error).__name__})") from error
-
-
-def kind_of(config: PretrainedConfig) -> Kind:
-    """Which of the three designs a configuration stands for."""
-    if config.is_encoder_decoder:
-        return "encoder-decoder"
-    architectures = config.architectures or []
-    if any(name.endswith(("ForCausalLM", "LMHeadModel", "DoubleHeadsModel")) for name in architectures):
-        return "decoder"
-    family = config.model_type
-    generates_only = family in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and family not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
-    return "decoder" if generates_only or getattr(config, "is_decoder", False) else "encoder"
 
 
 def types_of(config: PretrainedConfig) -> int:
@@ -132,7 +117,7 @@ def max_tokens_of(config: PretrainedConfig, folder: Path) -> int:
 
     RoBERTa and its kin number positions from pad_token_id + 1, so that the start of their table is never used.
     """
-    text = config.get_text_config()
+    text = text_config(config)
     unused = (text.pad_token_id or 0) + 1 if text.model_type in OFFSET_POSITIONS else 0
     names = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len")
     positions = next(
@@ -258,7 +243,7 @@ def _count(config: PretrainedConfig, name: str) -> int | None:
 
 
 def _described(folder: Path, config: PretrainedConfig, headers: dict[str, bytes]) -> Checkpoint:
-    text = config.get_text_config()
+    text = text_config(config)
     n_heads = _count(text, "num_attention_heads")
     return Checkpoint(
         folder=folder,

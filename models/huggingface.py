@@ -1,12 +1,7 @@
-"""Any transformers model, looked into: our attention function in place of the model's own kernel.
+"""Any transformers model, looked into: our attention function (`models/interface.py`) in place of its own kernel.
 
-transformers calls the function that is registered with `AttentionInterface` for every attention module, and asks the
-function that is registered under the same name with `AttentionMaskInterface` for the mask. Without the second it would
-hand over no mask at all, without a word. The recorder of the pass under way travels in a context variable, so passes in
-several threads do not meet.
-
-A picture is only given when as many modules called as the configuration says there are. This module knows nothing of
-the service.
+A picture is only given when as many modules called as the configuration says there are; a short trial right after
+loading shows it before anybody waits for a run. This module knows nothing of the service.
 """
 
 from __future__ import annotations
@@ -14,7 +9,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,85 +16,26 @@ from typing import Any
 import torch
 import transformers
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.masking_utils import sdpa_mask
+from transformers import (
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from models.blockwise import blockwise_attention
 from models.checkpoints import max_tokens_of
-from models.configuration import auto_class, describe, expected_modules, heads_of, reads_pairs
-from models.errors import CaptureError, UnsupportedModel
+from models.configuration import describe, kind_seen, reads_pairs
+from models.errors import UnsupportedModel
+from models.families import auto_class, kind_of, layers_of, refusal, text_config
 from models.head_sums import figures_size
 from models.inspectable import COMPARED_LOGITS, InspectableModel
+from models.interface import NAME, under_way
 from models.projections import WatchedProjections
 from models.protocol import ShouldStop, device_of_choice
-from models.recorder import Compute, ModuleCall, Recorder
+from models.recorder import Compute, Recorder
 from models.targets import LONGEST_TARGET, start_id, target_from_text, written_target
 from models.tokens import NO_OFFSETS, Token, builds_pairs, tokens_from_text
-
-NAME = "everyhead"  # of our function in transformers' registries
-
-_pass: ContextVar[tuple[Recorder, WatchedProjections] | None] = ContextVar("pass", default=None)
-
-
-def everyhead_attention(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    scaling: float | None = None,
-    dropout: float = 0.0,
-    softcap: float | None = None,
-    position_bias: Tensor | None = None,
-    s_aux: Tensor | None = None,
-    **_other: Any,  # position_ids, use_cache, …: families pass what they like
-) -> tuple[Tensor, None]:
-    """Attend for one module of a transformers model, through the recorder of the pass under way.
-
-    Shapes:  query (1, n_heads, query_len, d_head), key (1, n_kv_heads, key_len, d_head), value (1, n_kv_heads, key_len,
-             d_value), attention_mask (1, 1 or n_heads, query_len, key_len) boolean or additive, position_bias the same,
-             s_aux (n_heads) -> (1, query_len, n_heads, d_value), as the interface asks, and no weights
-    Raises:  CaptureError outside of a recorded pass or for more than one text
-    """
-    this = _pass.get()
-    if this is None or query.shape[0] != 1:
-        raise CaptureError(
-            f"attention was called {'without a recorder' if this is None else 'for several texts at once'}"
-        )
-    recorder, projections = this
-    output = recorder.attend(
-        ModuleCall(
-            module=module,
-            query=query[0],
-            key=key[0],
-            value=value[0],
-            scaling=query.shape[-1] ** -0.5 if scaling is None else scaling,
-            mask=None if attention_mask is None else attention_mask[0, :, :, : key.shape[2]],
-            position_bias=None if position_bias is None else position_bias[0],
-            softcap=softcap,
-            sink_logits=s_aux,
-            output_projection=projections.matrix(module, query.shape[1] * value.shape[3]),
-            dropout=dropout,
-        )
-    )
-    given = output.transpose(0, 1)[None]  # (n_heads, query_len, d_value) -> (1, query_len, n_heads, d_value)
-    projections.expect(module, given)
-    return given, None
-
-
-def boolean_mask(*args: Any, **kwargs: Any) -> Tensor:
-    """The mask of a layer as a boolean tensor, never None: transformers' own builder with both of its shortcuts off.
-
-    Shapes:  -> (1, 1, query_len, key_len), True = may attend
-    """
-    kwargs |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
-    mask = sdpa_mask(*args, **kwargs)
-    assert mask is not None  # it is only None through one of the shortcuts
-    return mask
-
-
-AttentionInterface.register(NAME, everyhead_attention)
-AttentionMaskInterface.register(NAME, boolean_mask)
+from models.trial import Trial, TriedModule, trial_ids, tried
 
 
 class HuggingFaceModel(InspectableModel):
@@ -116,15 +51,30 @@ class HuggingFaceModel(InspectableModel):
         revision: str,
         compute: Compute = blockwise_attention,
     ) -> None:
-        """Raises UnsupportedModel if its attention does not pass through the interface; the message says why."""
+        """Raises UnsupportedModel if its attention cannot be read as its configuration says; the message says why."""
+        reason = refusal(model.config)
+        if reason is not None:
+            raise UnsupportedModel(reason)
         names = {id(module): name for name, module in model.named_modules()}
-        super().__init__(names, expected_modules(model), compute)
+        super().__init__(names, layers_of(model.config), compute)
         self.model, self.tokenizer, self._kernel = model.eval(), tokenizer, _kernel_of(model)
+        self._kernels = _kernels_of(model.config)
+        self._kind = kind_of(model.config)
         _use_our_attention(model)
+        self._modules = self._try()
+        self._kind = kind_seen(self._kind, self._modules)
+        if len(self.expected) == 1:
+            self.expected = {f"{self._kind}.self": len(self._modules)}
         self.description = describe(
-            model, self.expected, max_tokens=max_tokens, weight_precision=weight_precision, revision=revision
+            model,
+            self._kind,
+            self._modules,
+            n_layers=next(iter(self.expected.values())),
+            max_tokens=max_tokens,
+            weight_precision=weight_precision,
+            revision=revision,
         )
-        if tokenizer is not None and reads_pairs(model) and builds_pairs(tokenizer):
+        if tokenizer is not None and reads_pairs(model, self._kind) and builds_pairs(tokenizer):
             self.description = replace(self.description, takes_pair=True)
 
     @classmethod
@@ -148,7 +98,7 @@ class HuggingFaceModel(InspectableModel):
         if not tokenizer.is_fast:
             raise UnsupportedModel(NO_OFFSETS)
         model = auto_class(config).from_pretrained(folder, dtype=dtype, use_safetensors=True, **options)
-        if config.is_encoder_decoder:
+        if kind_of(config) == "encoder-decoder":
             start_id(model)  # raises if it has none: then no target could be told to it
         model = model.to(device or device_of_choice())
         limit = max_tokens_of(config, folder)
@@ -177,20 +127,23 @@ class HuggingFaceModel(InspectableModel):
 
     def capture_bytes(self, n_tokens: int, n_target: int = 0) -> int:
         """Bytes that the capture of a run over n_tokens, and n_target of a target, takes in memory and on disk."""
-        config = self.model.config
         width = self.model.dtype.itemsize if self.model.dtype == torch.float64 else 4
-        numbers = 0
-        for site, modules in self.expected.items():
-            query_len = n_target if config.is_encoder_decoder and site != "encoder.self" else n_tokens
-            key_len = n_tokens if site == "decoder.cross" else query_len
-            n_heads, n_kv_heads, d_head = heads_of(config, site)
-            kept = query_len * n_heads * (d_head + 8)  # query, row statistics
-            kept += key_len * (2 * n_kv_heads * d_head + n_heads)  # key, value, length of each output
-            kept += figures_size(n_heads, query_len, same_sequence=site != "decoder.cross")
-            numbers += modules * (kept + n_heads * 2 * min(query_len, 64) * min(key_len, 64))  # overviews
-            if hasattr(config, "relative_attention_num_buckets"):
-                numbers += n_heads * (query_len + key_len)  # one bias for all layers
-        return numbers * width
+        numbers, taken = 0, 0
+        for module in self._modules:
+            query_len = n_target if self._kind == "encoder-decoder" and module.site != "encoder.self" else n_tokens
+            key_len = n_tokens if module.site == "decoder.cross" else query_len
+            n_heads, n_kv_heads = module.n_heads, module.n_kv_heads
+            kept = query_len * n_heads * (module.d_head + 8)  # query, row statistics
+            kept += key_len * (n_kv_heads * (module.d_head + module.d_value) + n_heads)  # key, value, output lengths
+            kept += figures_size(n_heads, query_len, same_sequence=module.site != "decoder.cross")
+            numbers += kept + n_heads * 2 * min(query_len, 64) * min(key_len, 64)  # overviews
+            taken += query_len * key_len if module.selects else 0  # a mask of its own, a byte a key
+        if hasattr(self.model.config, "relative_attention_num_buckets"):
+            numbers += sum(module.n_heads for module in self._firsts()) * 2 * max(n_tokens, n_target)  # a bias a site
+        return numbers * width + taken
+
+    def _firsts(self) -> list[TriedModule]:
+        return list({module.site: module for module in self._modules}.values())
 
     def _tokenizer(self) -> PreTrainedTokenizerBase:
         if self.tokenizer is None:
@@ -212,13 +165,13 @@ class HuggingFaceModel(InspectableModel):
     def _attending(self, recorder: Recorder | None) -> Iterator[None]:
         """Our attention through the recorder, or, without one, the model's default kernel for the time being."""
         projections = WatchedProjections(dict(self.model.named_modules()), self._names)
-        token = _pass.set(None if recorder is None else (recorder, projections))
+        token = under_way.set(None if recorder is None else (recorder, projections))
         if recorder is None:
-            self.model.set_attn_implementation(self._kernel)
+            self.model.set_attn_implementation(self._kernels)
         try:
             yield
         finally:
-            _pass.reset(token)
+            under_way.reset(token)
             for module in projections.close():
                 if recorder is not None:
                     recorder.forget_projection(module)
@@ -236,19 +189,33 @@ class HuggingFaceModel(InspectableModel):
         with_logits: bool,
     ) -> dict[str, Tensor]:
         self.model.eval()
-        body = self.model.get_decoder() if self.model.config.is_encoder_decoder else self.model.base_model
-        target = self.model if with_logits or target_ids is not None else body
+        body = self.model if target_ids is not None else self.model.base_model
         hidden: list[Tensor] = []
-        hook = body.register_forward_hook(lambda _body, _inputs, output: hidden.append(output.last_hidden_state[0]))
+        # The last of the models inside that gives one: which of them is called by the outermost is each family's own.
+        parts = [module for module in self.model.modules() if isinstance(module, PreTrainedModel)]
+        hooks = [part.register_forward_hook(lambda _own, _in, output: _note_hidden(hidden, output)) for part in parts]
         try:
             with self._attending(recorder):
+                target = self.model if with_logits else body
                 output = target(**self._model_inputs(target, token_ids, target_ids, segments))
         finally:
-            hook.remove()
+            for hook in hooks:
+                hook.remove()
+        if not hidden:
+            raise UnsupportedModel(f"{type(self.model).__name__} shows no final hidden state to compare")
         found = {"hidden": hidden[0]}
         if with_logits and getattr(output, "logits", None) is not None:
             found["logits"] = output.logits[0, -COMPARED_LOGITS:]
         return found
+
+    def _try(self) -> tuple[TriedModule, ...]:
+        """One pass over a few tokens, by which it is known whether others can be made. Raises UnsupportedModel."""
+        config, trial = self.model.config, Trial(self._names, self.expected)
+        text = text_config(config)
+        marks = [getattr(text, name, None) for name in ("pad_token_id", "bos_token_id", "eos_token_id")]
+        ids = trial_ids(getattr(text, "vocab_size", 0), marks)
+        targets = ids if self._kind == "encoder-decoder" else None
+        return tried(trial, lambda: self._forward(ids, targets, None, trial, with_logits=True))
 
     def _model_inputs(
         self,
@@ -270,11 +237,13 @@ class HuggingFaceModel(InspectableModel):
         return inputs
 
 
+def _note_hidden(found: list[Tensor], output: Any) -> None:  # noqa: ANN401  whatever a model gives
+    last = getattr(output, "last_hidden_state", None)
+    if last is not None:
+        found[:] = [last[0]]
+
+
 def _use_our_attention(model: PreTrainedModel) -> None:
-    if not model._can_set_attn_implementation():  # noqa: SLF001  transformers' own test, the only one there is
-        raise UnsupportedModel(
-            f"{type(model).__name__} computes attention in its own code, not through transformers' attention interface"
-        )
     model.set_attn_implementation(NAME)
     if _kernel_of(model) != NAME:
         raise UnsupportedModel(f"{type(model).__name__} did not accept another attention function")
@@ -282,3 +251,13 @@ def _use_our_attention(model: PreTrainedModel) -> None:
 
 def _kernel_of(model: PreTrainedModel) -> str:
     return str(model.config._attn_implementation)  # noqa: SLF001  transformers gives no public name to it
+
+
+def _kernels_of(config: PreTrainedConfig) -> dict[str, Any]:
+    """The attention function of a model and of each model inside, in transformers' own form: they may differ."""
+    kernels: dict[str, Any] = {"": str(config._attn_implementation)}  # noqa: SLF001  see above
+    for name in config.sub_configs or ():
+        part = getattr(config, name, None)
+        if isinstance(part, PreTrainedConfig):
+            kernels[name] = _kernels_of(part)
+    return kernels

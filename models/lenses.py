@@ -201,7 +201,7 @@ def key_lengths(capture: CaptureReader, place: Place, lens: Lens) -> Tensor:
     tensors, prefix = capture.tensors(), f"{place.site}.{place.layer}."
     if lens == "value":
         value, described = tensors[prefix + "value"], capture.site(place.site)
-        own = value[place.head * described.n_kv_heads // described.n_heads]  # (key_len, d_value)
+        own = value[place.head * value.shape[0] // described.n_heads]  # (key_len, d_value); layers may group heads each
         lengths: Tensor = torch.linalg.vector_norm(own, dim=-1)
         return lengths
     norms = tensors.get(prefix + "output_norms")

@@ -53,6 +53,7 @@ class ModuleCall:
     sink_logits: Tensor | None = None
     output_projection: Tensor | None = None
     dropout: float = 0.0
+    selects: bool = False  # the model chose keys for each query; the mask holds the choice
 
 
 class Recorder:
@@ -192,15 +193,20 @@ def site_of(name: str, sites: Sequence[str]) -> str:
     """Tell a module's site from its qualified name, among the sites that the model has."""
     if len(sites) == 1:
         return sites[0]
-    if re.search(r"cross_?attention|encoder_attn|EncDecAttention", name, re.IGNORECASE):
+    if re.search(r"cross_?att|encoder_attn|EncDecAttention", name, re.IGNORECASE):
         return "decoder.cross"
     return "decoder.self" if re.search(r"(^|\.)decoder\.", name) else "encoder.self"
 
 
 def layer_of(name: str) -> int | None:
-    """Read the layer from a module's qualified name: its first number, or None."""
-    found = re.search(r"\.(\d+)\.", name)
-    return int(found[1]) if found else None
+    """Read the layer from a module's qualified name: its first number, or None (of ALBERT, which counts in groups).
+
+    Where a layer holds two attention modules in a list (LongCat), each counts: `layers.3.self_attn.1` is the eighth.
+    """
+    found = re.search(r"\.(\d+)\.(?:self_attn\.([01])$)?", name)
+    if found is None or "layer_groups." in name:
+        return None
+    return int(found[1]) if found[2] is None else 2 * int(found[1]) + int(found[2])
 
 
 class _SharedTensors(Generic[Made]):

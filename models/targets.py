@@ -14,6 +14,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, StoppingCriteria
 
 from models.errors import Cancelled, UnsupportedModel
+from models.families import NO_START, kind_of, layers_of
 from models.protocol import ShouldStop
 from models.target_tokens import special_token, tokens_from_ids
 from models.tokens import Token, tokens_from_text
@@ -54,6 +55,7 @@ def written_target(
         do_sample=False,
         num_beams=1,
         max_new_tokens=room,
+        use_cache=_cache_fits(model),
         stopping_criteria=[_Stop(should_stop)],
     )[0].tolist()
     body = written[1:]
@@ -61,6 +63,12 @@ def written_target(
         body.pop()
     tokens = tokens_from_ids(tokenizer, body)
     return [special_token(tokenizer, first), *(token.at(token.index + 1) for token in tokens)]
+
+
+def _cache_fits(model: PreTrainedModel) -> bool:
+    """Whether transformers makes a cache with room for every layer of the decoder: it counts the encoder's layers."""
+    sites = layers_of(model.config)
+    return sites["decoder.self"] <= sites["encoder.self"]
 
 
 class _Stop(StoppingCriteria):
@@ -77,13 +85,13 @@ class _Stop(StoppingCriteria):
 
 def start_id(model: PreTrainedModel) -> int:
     """The token with which the decoder begins. Raises UnsupportedModel if there is none."""
-    if not model.config.is_encoder_decoder:
+    if kind_of(model.config) != "encoder-decoder":
         raise UnsupportedModel("a target is for encoder–decoder models")
     for settings in (getattr(model, "generation_config", None), model.config):
         start = getattr(settings, "decoder_start_token_id", None)
         if start is not None:
             return int(start)
-    raise UnsupportedModel("this model's configuration names no token with which its decoder begins")
+    raise UnsupportedModel(NO_START)
 
 
 def _end_ids(model: PreTrainedModel) -> set[int]:

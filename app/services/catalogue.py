@@ -12,7 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from app.services.model_sources import (
 )
 from app.services.shipped_models import shipped_models
 from models.checkpoints import local_names, one_line
-from models.errors import Cancelled, ConfigError, EngineError
+from models.errors import Cancelled, ConfigError, EngineError, UnsupportedModel
 from models.packaged import MINILM, SMOLLM2
 from models.protocol import AttentionModel
 from models.shipped import WEIGHTS
@@ -93,6 +93,23 @@ def load_lazily(folder: Path, entry: CatalogueEntry, implementation: str) -> Att
     return load_model(folder, entry, implementation)
 
 
+@dataclass(frozen=True)
+class _Failure:
+    """Why a load came to nothing. What lies in the files (`lasting`) is so until they change; the rest may pass."""
+
+    reason: str
+    at: float
+    revision: str | None
+    lasting: bool
+    elsewhere: bool  # whether another implementation may do it: the weights are sound, only not made for this one
+
+    def holds(self, revision: str | None) -> bool:
+        """Whether trying again now would come to nothing too."""
+        if self.lasting and self.revision is not None:
+            return self.revision == revision
+        return time.monotonic() - self.at < FAILURE_SHOWN_S
+
+
 class _Job:
     """One model being loaded: waiters see its progress and, once it is over, its model or its error."""
 
@@ -132,7 +149,7 @@ class Catalogue:
         self._loading = threading.Lock()  # one conversion or load at a time: each may need a gigabyte
         self._jobs: dict[Held, _Job] = {}
         self._loaded: OrderedDict[Held, tuple[str | None, AttentionModel]] = OrderedDict()
-        self._failures: dict[Held, tuple[float, str]] = {}
+        self._failures: dict[Held, _Failure] = {}
 
     def list(self) -> builtins.list[CatalogueEntry]:
         """Every model, the default one first."""
@@ -239,24 +256,24 @@ class Catalogue:
             job = self._jobs.get((entry.id, entry.implementations[0]))
         if job:
             return replace(entry, state="preparing", progress=job.progress)
-        failures = [self._failure(entry.id, implementation) for implementation in entry.implementations]
+        failures = [self._failure(entry, implementation) for implementation in entry.implementations]
         if failures[0] and all(failures):
-            return entry.unavailable(failures[0])
+            return entry.unavailable(failures[0].reason)
         return entry
 
-    def _failure(self, model_id: str, implementation: str) -> str | None:
-        """Why this implementation could not be loaded a moment ago; None if it was not tried, or may be again."""
+    def _failure(self, entry: CatalogueEntry, implementation: str) -> _Failure | None:
+        """Why this implementation could not be loaded before; None if it was not tried, or may be again."""
         with self._lock:
-            failure = self._failures.get((model_id, implementation))
-        return failure[1] if failure and time.monotonic() - failure[0] < FAILURE_SHOWN_S else None
+            failure = self._failures.get((entry.id, implementation))
+        return failure if failure and failure.holds(entry.revision) else None
 
     def _refuse_failed(self, entry: CatalogueEntry, implementation: str) -> None:
-        """Raise ModelUnavailable with the reason of a load that failed a moment ago, and what else may work."""
-        if (reason := self._failure(entry.id, implementation)) is None:
+        """Raise ModelUnavailable with the reason of a load that failed before, and what else may work."""
+        if (failure := self._failure(entry, implementation)) is None:
             return
-        others = [name for name in entry.implementations if not self._failure(entry.id, name)]
+        others = [name for name in entry.implementations if failure.elsewhere and not self._failure(entry, name)]
         hint = f"; implementation: {' or '.join(others)} may work" if others else ""
-        raise ModelUnavailable(entry.id, reason + hint)
+        raise ModelUnavailable(entry.id, failure.reason + hint)
 
     def _loaded_model(self, entry: CatalogueEntry, implementation: str) -> AttentionModel | None:
         """The model if it is in memory and its weights are still those on disk; it then counts as used last."""
@@ -292,11 +309,12 @@ class Catalogue:
 
     def _work(self, source: ModelSource, entry: CatalogueEntry, implementation: str, job: _Job) -> None:
         """Convert and load, then tell everyone who waits."""
+        lasting = elsewhere = False
         try:
             with self._loading:
                 job.model = self._load(source, entry, implementation, job)
         except EngineError as error:
-            job.reason = str(error)
+            job.reason, lasting, elsewhere = str(error), True, isinstance(error, UnsupportedModel)
         except MemoryError:
             job.reason = "there is not enough memory to load it"
         except OSError as error:
@@ -307,7 +325,8 @@ class Catalogue:
         with self._lock:
             self._jobs.pop((entry.id, implementation), None)
             if job.reason is not None:
-                self._failures[entry.id, implementation] = (time.monotonic(), job.reason)
+                failure = _Failure(job.reason, time.monotonic(), entry.revision, lasting, elsewhere)
+                self._failures[entry.id, implementation] = failure
         job.over.set()
 
     def _load(self, source: ModelSource, entry: CatalogueEntry, implementation: str, job: _Job) -> AttentionModel:

@@ -27,7 +27,7 @@ from app.services.errors import (
 from app.services.live import LiveRun
 from app.services.ports import ModelEntry, Models
 from app.services.records import Failure, Options, Progress, RunRecord, Stage, TextFacts, Texts, Timings
-from models.errors import Cancelled, CaptureError
+from models.errors import Cancelled, CaptureError, UnsupportedModel
 from models.protocol import AttentionModel, CaptureReader, ModelDescription, RunResult, ShouldStop
 from models.token_facts import facts_of
 from models.tokens import Token
@@ -222,10 +222,20 @@ def guarded(run: LiveRun, work: Callable[[], None]) -> None:
         _fail(run, error)
     except CaptureError as error:
         _fail(run, RunFailed(f"The model's attention could not be captured: {error}", **run.named), error)
+    except UnsupportedModel as error:
+        _fail(run, RunFailed(f"This model cannot be shown: {error}", **run.named))
     except Exception as error:  # noqa: BLE001 - any library may raise anything; its text may quote the user's
         kind = type(error).__name__
         logger.error("%s %s failed: %s", run.what, run.record.id[:8], kind)
-        _fail(run, RunFailed(f"The model's pass failed. {run.again}", **run.named, kind=kind))
+        again = (
+            run.again if _may_pass(error) else f"{kind} was raised in it, and the same input would end the same way."
+        )
+        _fail(run, RunFailed(f"The model's pass failed. {again}", **run.named, kind=kind))
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether the machine was at fault and not the model: what it lacked may be there the next time."""
+    return isinstance(error, MemoryError | OSError) or "memory" in str(error).lower()  # torch raises a RuntimeError
 
 
 def _source(record: RunRecord) -> dict[str, Any]:

@@ -119,13 +119,12 @@ def test_waiting_can_be_stopped(make: Callable[..., Catalogue], loader: Loader) 
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (UnsupportedModel("its attention is fused"), "its attention is fused"),
         (OSError(28, "No space left on device"), "No space left"),
         (MemoryError(), "memory"),
         (ValueError("8 columns expected\nfor 3 heads"), "ValueError: 8 columns expected for 3 heads"),
     ],
 )
-def test_a_failed_load_says_why_and_can_be_tried_again(
+def test_a_load_that_failed_for_want_of_something_says_so_and_can_be_tried_again(
     make: Callable[..., Catalogue], loader: Loader, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
 ) -> None:
     catalogue = make()

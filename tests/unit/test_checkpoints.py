@@ -15,12 +15,12 @@ from models.checkpoints import (
     INDEX,
     IncompleteCheckpoint,
     UnusableCheckpoint,
-    kind_of,
     local_checkpoint,
     local_names,
     max_tokens_of,
     read_checkpoint,
 )
+from models.families import kind_of
 from models.packaged import MINILM, find_weights
 from tests.unit.tiny_checkpoints import save_bert, save_gpt2, save_t5
 
@@ -74,7 +74,8 @@ def test_precision_is_that_of_the_stored_weights(tmp_path: Path) -> None:
         (LlamaConfig(num_hidden_layers=1), "decoder"),
         (LlamaConfig(architectures=["LlamaModel"]), "decoder"),
         (RobertaConfig(), "encoder"),
-        (RobertaConfig(architectures=["RobertaForCausalLM"]), "decoder"),
+        (RobertaConfig(architectures=["RobertaForCausalLM"]), "encoder"),  # its mask hides nothing without is_decoder
+        (RobertaConfig(architectures=["RobertaForCausalLM"], is_decoder=True), "decoder"),
         (RobertaConfig(is_decoder=True), "decoder"),
     ],
 )
