@@ -20,22 +20,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.masking_utils import sdpa_mask
 
 from models.blockwise import blockwise_attention
 from models.checkpoints import max_tokens_of
-from models.configuration import auto_class, describe, expected_modules, heads_of, reads_pairs
+from models.configuration import describe, expected_modules, heads_of, reads_pairs
 from models.errors import CaptureError, UnsupportedModel
 from models.head_sums import figures_size
 from models.inspectable import COMPARED_LOGITS, InspectableModel
+from models.loading import load_checkpoint
 from models.projections import WatchedProjections
 from models.protocol import ShouldStop, device_of_choice
 from models.recorder import Compute, ModuleCall, Recorder
 from models.targets import LONGEST_TARGET, start_id, target_from_text, written_target
-from models.tokens import NO_OFFSETS, Token, builds_pairs, tokens_from_text
+from models.tokens import Token, builds_pairs, tokens_from_text
 
 NAME = "everyhead"  # of our function in transformers' registries
 
@@ -141,18 +141,18 @@ class HuggingFaceModel(InspectableModel):
 
         dtype: of the arithmetic; by default float64 for float64 checkpoints, float32 for all others.
         """
-        options = {"local_files_only": True, "trust_remote_code": False}
-        config = transformers.AutoConfig.from_pretrained(folder, **options)
-        dtype = dtype or (torch.float64 if config.dtype == torch.float64 else torch.float32)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
-        if not tokenizer.is_fast:
-            raise UnsupportedModel(NO_OFFSETS)
-        model = auto_class(config).from_pretrained(folder, dtype=dtype, use_safetensors=True, **options)
-        if config.is_encoder_decoder:
-            start_id(model)  # raises if it has none: then no target could be told to it
-        model = model.to(device or device_of_choice())
-        limit = max_tokens_of(config, folder)
-        return cls(model, tokenizer, max_tokens=limit, weight_precision=weight_precision, revision=revision)
+        loaded = load_checkpoint(folder, dtype)
+        if loaded.config.is_encoder_decoder:
+            start_id(loaded.model)  # raises if it has none: then no target could be told to it
+        model = cls(
+            loaded.model.to(device or device_of_choice()),
+            loaded.tokenizer,
+            max_tokens=max_tokens_of(loaded.config, folder),
+            weight_precision=weight_precision,
+            revision=revision,
+        )
+        model.weights_check = loaded.check
+        return model
 
     def tokenize(self, text: str, *, text_pair: str | None = None, add_special_tokens: bool = True) -> list[Token]:
         """Tokens of the text, or of the pair, with offsets. Does not run the model. Raises UnsupportedModel."""
