@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from transformers import AutoConfig, PreTrainedConfig
+from transformers import AutoConfig, PreTrainedConfig, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
 
 from models.checkpoints import one_line
-from models.errors import EngineError
+from models.errors import EngineError, UnsupportedModel
 from models.fit import LOADING, Fit, fit_of, notes_of
 from models.headers import StoredTensor, all_tensors
 from models.tokenizer_files import FILE, check_rows, vocabulary_rows
@@ -83,9 +84,14 @@ def _rows(stored: Mapping[str, StoredTensor]) -> int | None:
 
 
 def _refuse_slow(folder: Path) -> None:
-    """Refuse a tokenizer whose class is known to give no offsets; the class is looked up, nothing is loaded."""
+    """Refuse a tokenizer whose class gives no offsets or cannot be had here; it is looked up, nothing is loaded."""
     path = folder / "tokenizer_config.json"
     name = json.loads(path.read_text(encoding="utf-8")).get("tokenizer_class") if path.is_file() else None
-    found = tokenizer_class_from_name(name) if isinstance(name, str) else None
-    if found is not None and getattr(found, "is_fast", None) is False and not (folder / FILE).is_file():
-        raise EngineError(NO_OFFSETS)
+    found: Any = tokenizer_class_from_name(name) if isinstance(name, str) else None
+    if found is None:
+        return
+    if not issubclass(found, PreTrainedTokenizerBase):  # what transformers puts in place of a class that it cannot have
+        needed = ", ".join(getattr(found, "_backends", ())) or "another library"
+        raise UnsupportedModel(f"its tokenizer is a {name}, which needs {needed}, and that is not installed")
+    if not issubclass(found, PreTrainedTokenizerFast) and not (folder / FILE).is_file():
+        raise UnsupportedModel(NO_OFFSETS)

@@ -47,7 +47,7 @@ def load_tokenizer(folder: Path) -> LoadedTokenizer:
     if not tokenizer.is_fast:
         raise UnsupportedModel(NO_OFFSETS)
     notes = _as_the_file_says(tokenizer, folder / FILE)
-    if sampled := _without_sampling(tokenizer.backend_tokenizer):
+    if sampled := without_sampling(tokenizer.backend_tokenizer):
         notes += (f"Its tokenizer.json cuts texts at random ({sampled}), which is for training: that is off here.",)
     return LoadedTokenizer(tokenizer, notes)
 
@@ -84,7 +84,7 @@ def _as_the_file_says(tokenizer: Any, file: Path) -> tuple[str, ...]:  # noqa: A
     before = _pieces(backend)
     for part in differing:
         setattr(backend, part, getattr(stated, part))
-    _without_sampling(stated)
+    without_sampling(stated)
     if _pieces(backend) == before:
         return ()
     kind = type(tokenizer).__name__
@@ -102,11 +102,15 @@ def _settings(tokenizer: Tokenizer, part: str) -> Any:  # noqa: ANN401  JSON
     return {name: value for name, value in stated.items() if name not in (*VOCABULARY, *SAMPLING)}
 
 
-def _pieces(backend: Tokenizer) -> list[list[str]]:
-    return [backend.encode(probe, add_special_tokens=False).tokens for probe in PROBES]
+def _pieces(backend: Tokenizer) -> list[list[str]] | None:
+    """How the probes are cut; None where the parts do not belong together at all."""
+    try:
+        return [backend.encode(probe, add_special_tokens=False).tokens for probe in PROBES]
+    except Exception:  # noqa: BLE001 - tokenizers raises no other type
+        return None
 
 
-def _without_sampling(backend: Tokenizer) -> str | None:
+def without_sampling(backend: Tokenizer) -> str | None:
     """Switch off what draws pieces at random; what was on, in words."""
     model: Any = backend.model
     on = {name: value for name in SAMPLING if (value := getattr(model, name, None))}
