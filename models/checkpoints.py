@@ -28,7 +28,9 @@ Kind = Literal["decoder", "encoder", "encoder-decoder"]
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 ADAPTER = "adapter_config.json"
-SHARDS_OF_TRAINING = re.compile(r"shard-\d{5}-model-\d{5}-of-\d{5}\.safetensors")  # transformers would load them instead
+SHARDS_OF_TRAINING = re.compile(
+    r"shard-\d{5}-model-\d{5}-of-\d{5}\.safetensors"
+)  # transformers would load them instead
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model", "sentencepiece.bpe.model")
 DEFAULT_MAX_TOKENS = 2048  # for models with relative positions only, whose tokenizer states no limit either
@@ -103,7 +105,9 @@ def adapters_in(folder: Path) -> tuple[str, ...]:
     if not (folder / ADAPTER).is_file():
         return ()
     kind = read_json(folder / ADAPTER, default={}).get("peft_type") or "PEFT"
-    return (f"A {str(kind)[:20]} adapter lies beside the weights ({ADAPTER}) and is not applied: this is the model without it.",)
+    return (
+        f"A {str(kind)[:20]} adapter lies beside the weights ({ADAPTER}) and is not applied: this is the model without it.",
+    )
 
 
 def kind_of(config: PretrainedConfig) -> Kind:

@@ -31,7 +31,9 @@ NAMED = 6  # tensors in a message; more are counted
 # What torch puts into names when a model is saved while it is wrapped: torch.compile, FSDP, activation checkpointing.
 WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 # Masks and tables that old checkpoints keep beside their weights and that models make themselves.
-BOOKKEEPING = re.compile(r"(^|\.)(position_ids|inv_freq|original_inv_freq|causal_mask|masked_bias|attn\.bias|attention\.bias)$")
+BOOKKEEPING = re.compile(
+    r"(^|\.)(position_ids|inv_freq|original_inv_freq|causal_mask|masked_bias|attn\.bias|attention\.bias)$"
+)
 ATTENTION = re.compile(r"attn|attention|(^|[._])(q|k|v|o|qkv|query|key|value)(_proj|_lin|_norm)?[._]", re.IGNORECASE)
 NUMBERED = re.compile(r"\.(\d+)\.")
 LOADING = threading.Lock()  # transformers swaps torch's initialisers and default dtype while it builds a model
@@ -106,7 +108,9 @@ def fit_of(config: PreTrainedConfig, stored: Mapping[str, StoredTensor]) -> Fit:
         raise misfit from None
 
 
-def checked(info: Mapping[str, Any], model: PreTrainedModel, names: Mapping[str, Any], removed: Mapping[str, str]) -> Fit:
+def checked(
+    info: Mapping[str, Any], model: PreTrainedModel, names: Mapping[str, Any], removed: Mapping[str, str]
+) -> Fit:
     """The fit that transformers' report of a loading describes. Raises Misfit."""
     problems = []
     if missing := sorted(info["missing_keys"]):

@@ -88,7 +88,9 @@ def _as_the_file_says(tokenizer: Any, file: Path) -> tuple[str, ...]:  # noqa: A
     if _pieces(backend) == before:
         return ()
     kind = type(tokenizer).__name__
-    return (f"Its tokenizer.json is not made for {kind}, which is named beside it: texts are cut as tokenizer.json says.",)
+    return (
+        f"Its tokenizer.json is not made for {kind}, which is named beside it: texts are cut as tokenizer.json says.",
+    )
 
 
 def _settings(tokenizer: Tokenizer, part: str) -> Any:  # noqa: ANN401  JSON

@@ -110,9 +110,7 @@ def weights_line(model: InspectableModel) -> tuple[str, object]:
         (with_one(Q_PROJ, 8, 8, dtype=torch.int8), ["whole numbers", Q_PROJ]),
     ],
 )
-def test_weights_that_are_not_the_models(
-    tmp_path: Path, edit: Callable[[Tensors], Tensors], named: list[str]
-) -> None:
+def test_weights_that_are_not_the_models(tmp_path: Path, edit: Callable[[Tensors], Tensors], named: list[str]) -> None:
     change(save_llama(tmp_path), edit)
     for refusal in refusals(tmp_path):
         assert [words for words in named if words not in refusal] == []
@@ -176,7 +174,9 @@ def test_a_wrapper_inside_of_the_names(tmp_path: Path) -> None:
     """A layer that was compiled by itself has the mark in the middle."""
     folder = save_llama(tmp_path)
     before = load(folder)
-    change(folder, lambda tensors: {name.replace(".self_attn.", ".self_attn._orig_mod."): t for name, t in tensors.items()})
+    change(
+        folder, lambda tensors: {name.replace(".self_attn.", ".self_attn._orig_mod."): t for name, t in tensors.items()}
+    )
     assert_same_weights(before, load(folder))
 
 

@@ -61,7 +61,10 @@ def test_dropout_is_off(tmp_path: Path, named: str) -> None:
 
 def test_sampling_is_off() -> None:
     """Unigram's counterpart of dropout, which no file keeps but a class may set."""
-    pieces = [("<unk>", 0.0), *((piece, -1.0) for piece in ("the", "th", "t", "h", "e", "he", " ", "cat", "c", "a", "at"))]
+    pieces = [
+        ("<unk>", 0.0),
+        *((piece, -1.0) for piece in ("the", "th", "t", "h", "e", "he", " ", "cat", "c", "a", "at")),
+    ]
     tokenizer = Tokenizer(models.Unigram(pieces, unk_id=0))
     expected = tokenizer.encode("the cat").ids
     model: Any = tokenizer.model
