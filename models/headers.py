@@ -22,7 +22,7 @@ class NotSafetensors(EngineError):
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """One tensor of a file. dtype as safetensors writes it: "F32", "BF16", "I8", …"""
+    """One tensor of a file; dtype is written as safetensors does: F32, BF16, I8."""
 
     dtype: str
     shape: tuple[int, ...]

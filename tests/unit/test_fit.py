@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -31,7 +32,7 @@ from tests.unit.test_checkpoints import edit_json
 from tests.unit.tiny_checkpoints import SMALL_BERT, save_gpt2, save_t5, save_tokenizer
 
 Tensors = dict[str, Tensor]
-SMALL = {
+SMALL: dict[str, Any] = {
     "vocab_size": 8,
     "hidden_size": 8,
     "intermediate_size": 8,
@@ -49,7 +50,7 @@ def save(folder: Path, model: PreTrainedModel) -> Path:
     return folder
 
 
-def save_llama(folder: Path, **changes: object) -> Path:
+def save_llama(folder: Path, **changes: Any) -> Path:
     """A decoder of two layers whose output layer is a tensor of its own."""
     return save(folder, LlamaForCausalLM(LlamaConfig(**{**SMALL, **changes})))
 

@@ -89,7 +89,7 @@ def test_a_models_folder_that_is_a_checkpoint(make: Callable[..., Catalogue], tm
 def test_a_hub_caches_folder_is_a_model(
     make: Callable[..., Catalogue], loader: Loader, tmp_path: Path, with_reference: bool
 ) -> None:
-    """Its snapshot links to blobs beside it, which is inside the folder: found by the main reference, or the only one."""
+    """Its snapshot links to blobs beside it, inside the folder: found by the main reference, or as the only one."""
     snapshot = cache_hub_model(tmp_path, "some/model")
     cached = snapshot.parent.parent
     if not with_reference:

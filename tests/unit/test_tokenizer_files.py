@@ -1,4 +1,4 @@
-"""The same text is cut the same way each time, as the checkpoint's tokenizer.json says; other tokenizers are refused."""
+"""A text is cut the same way each time, as the checkpoint's tokenizer.json says; other tokenizers are refused."""
 
 from __future__ import annotations
 
