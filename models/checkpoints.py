@@ -105,9 +105,8 @@ def adapters_in(folder: Path) -> tuple[str, ...]:
     if not (folder / ADAPTER).is_file():
         return ()
     kind = read_json(folder / ADAPTER, default={}).get("peft_type") or "PEFT"
-    return (
-        f"A {str(kind)[:20]} adapter lies beside the weights ({ADAPTER}) and is not applied: this is the model without it.",
-    )
+    beside = f"A {str(kind)[:20]} adapter lies beside the weights ({ADAPTER}) and is not applied"
+    return (f"{beside}: this is the model without it.",)
 
 
 def kind_of(config: PretrainedConfig) -> Kind:

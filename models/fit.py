@@ -247,9 +247,9 @@ def _of_another_layer(name: str, own: list[str]) -> bool:
     """Whether the name is of a layer 12 where the model has layers 0 to 11."""
     for match in NUMBERED.finditer(name):
         container = name[: match.start() + 1]
-        if any(mine.startswith(container) for mine in own):
-            if not any(mine.startswith(f"{container}{match[1]}.") for mine in own):
-                return True
+        numbered = f"{container}{match[1]}."
+        if any(mine.startswith(container) for mine in own) and not any(mine.startswith(numbered) for mine in own):
+            return True
     return False
 
 

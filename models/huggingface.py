@@ -142,10 +142,11 @@ class HuggingFaceModel(InspectableModel):
         dtype: of the arithmetic; by default float64 for float64 checkpoints, float32 for all others.
         """
         loaded = load_checkpoint(folder, dtype)
+        place: Any = device or device_of_choice()  # transformers' stub of `to` takes a model alone
         if loaded.config.is_encoder_decoder:
             start_id(loaded.model)  # raises if it has none: then no target could be told to it
         model = cls(
-            loaded.model.to(device or device_of_choice()),
+            loaded.model.to(place),
             loaded.tokenizer,
             max_tokens=max_tokens_of(loaded.config, folder),
             weight_precision=weight_precision,

@@ -62,7 +62,8 @@ def load_checkpoint(folder: Path, dtype: torch.dtype | None = None) -> LoadedChe
 
 def rows_of(model: PreTrainedModel) -> int:
     """How many tokens the model's table of embeddings knows."""
-    return int(model.get_input_embeddings().weight.shape[0])
+    table: Any = model.get_input_embeddings()
+    return int(table.weight.shape[0])
 
 
 def _from_files(

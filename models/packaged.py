@@ -127,10 +127,11 @@ def _convert(source: Path, target_dir: Path, on_progress: OnProgress) -> None:
 def _expanded(source: Path) -> PreTrainedModel:
     """The model with the file's weights as float32. Raises Misfit if some are not the file's."""
     with LOADING:
-        loaded: tuple[PreTrainedModel, dict[str, Any]] = AutoModelForCausalLM.from_pretrained(
+        loaded: Any = AutoModelForCausalLM.from_pretrained(  # its type does not know output_loading_info
             source.parent, gguf_file=source.name, local_files_only=True, dtype=torch.float32, output_loading_info=True
         )
-    model, info = loaded
+    model: PreTrainedModel = loaded[0]
+    info: dict[str, Any] = loaded[1]
     checked(info, model, {}, {})
     return model
 
