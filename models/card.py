@@ -15,7 +15,8 @@ Status = Literal["pass", "fail", "not_compared", "info"]
 class Check:
     """One line of the card.
 
-    id      stable name: modules, eval_mode, arithmetic, row_sums, outside_mask, non_finite, module_output, whole_pass
+    id      stable name: modules, eval_mode, weights, arithmetic, row_sums, outside_mask, non_finite, module_output,
+            whole_pass
     value   what was measured (a number, or a short word); None where nothing was
     bound   the value up to which the check passes; None for checks without one
     detail  further figures, JSON-ready; text in it is in plain English for API users

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,16 @@ from transformers import AutoConfig, PretrainedConfig
 
 from models.errors import EngineError
 from models.families import Kind, kind_of, refusal, text_config
+from models.headers import NotSafetensors, read_header, stored_tensors
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+ADAPTER = "adapter_config.json"
+SHARDS_OF_TRAINING = re.compile(
+    r"shard-\d{5}-model-\d{5}-of-\d{5}\.safetensors"
+)  # transformers would load them instead
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model", "sentencepiece.bpe.model")
-MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors format itself
 DEFAULT_MAX_TOKENS = 2048  # for models with relative positions only, whose tokenizer states no limit either
 SANE_MAX_TOKENS = 10_000_000  # tokenizers without a limit say 10^30
 OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "roberta-prelayernorm", "data2vec-text")
@@ -44,6 +49,7 @@ class Checkpoint:
 
     weight_precision  dtypes in which most values are stored, e.g. "bfloat16"
     revision          changes whenever weights, configuration or tokenizer do
+    notes             sentences that people should know: an adapter that is not applied, tensors without a place
     """
 
     folder: Path
@@ -56,33 +62,13 @@ class Checkpoint:
     weight_precision: str
     revision: str
     takes_pair: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def one_line(error: Exception, limit: int = LONGEST_REASON) -> str:
     """An error's text on one line, cut where it is long; its type's name if it has none."""
     words = " ".join(str(error).split()) or type(error).__name__
     return words if len(words) <= limit else f"{words[: limit - 1]}…"
-
-
-def local_names(models_dir: Path) -> list[str]:
-    """Names of the sub-folders of models_dir that hold a config.json, sorted; [] if the folder cannot be read."""
-    try:
-        entries = sorted(models_dir.iterdir())
-    except OSError:
-        return []
-    return [entry.name for entry in entries if not entry.name.startswith(".") and (entry / "config.json").is_file()]
-
-
-def local_checkpoint(models_dir: Path, name: str) -> Checkpoint:
-    """The checkpoint in the direct sub-folder `name`. Raises UnusableCheckpoint, also for names that are paths."""
-    if not name or name in (".", "..") or any(mark in name for mark in "/\\\0"):
-        raise UnusableCheckpoint("a local model is named by a direct sub-folder of the models folder")
-    folder = models_dir / name
-    if not folder.is_dir():
-        raise UnusableCheckpoint("there is no such folder in the models folder")
-    if folder.resolve() != models_dir.resolve() / name:
-        raise UnusableCheckpoint("the folder is a link; copy the checkpoint into the models folder instead")
-    return read_checkpoint(folder, within=folder)
 
 
 def read_checkpoint(folder: Path, *, within: Path) -> Checkpoint:
@@ -92,19 +78,32 @@ def read_checkpoint(folder: Path, *, within: Path) -> Checkpoint:
     """
     try:
         _require_inside(folder, within.resolve())
-        settings = _read_json(folder / "config.json")
-        if "auto_map" in settings or "auto_map" in _read_json(folder / "tokenizer_config.json", default={}):
+        settings = read_json(folder / "config.json")
+        if "auto_map" in settings or "auto_map" in read_json(folder / "tokenizer_config.json", default={}):
             raise UnusableCheckpoint("it needs Python code that comes with the checkpoint, which is never run")
         weights = weight_files(folder)
-        headers = {file.name: _header(file) for file in weights}
+        headers = {file.name: read_header(file) for file in weights}
         config = _config(folder)
         if (reason := refusal(config, folder)) is not None:
             raise UnusableCheckpoint(reason)
         if not any((folder / name).is_file() for name in TOKENIZERS):
             raise IncompleteCheckpoint("it has no tokenizer")
-        return _described(folder, config, headers)
+        if settings.get("transformers_weights") not in (None, WEIGHTS):
+            raise UnusableCheckpoint("its config.json names other weights (transformers_weights) than those beside it")
+        return _known(_described(folder, config, headers), headers)
+    except NotSafetensors as error:
+        raise UnusableCheckpoint(str(error)) from error
     except OSError as error:
         raise UnusableCheckpoint(f"its files cannot be read ({error.strerror or type(error).__name__})") from error
+
+
+def adapters_in(folder: Path) -> tuple[str, ...]:
+    """A sentence for an adapter that lies beside a whole model: it is named, since it is not applied."""
+    if not (folder / ADAPTER).is_file():
+        return ()
+    kind = read_json(folder / ADAPTER, default={}).get("peft_type") or "PEFT"
+    beside = f"A {str(kind)[:20]} adapter lies beside the weights ({ADAPTER}) and is not applied"
+    return (f"{beside}: this is the model without it.",)
 
 
 def types_of(config: PretrainedConfig) -> int:
@@ -123,11 +122,21 @@ def max_tokens_of(config: PretrainedConfig, folder: Path) -> int:
     positions = next(
         (limit for name in names if isinstance(limit := getattr(text, name, None), int) and limit > 0), None
     )
-    stated = _read_json(folder / "tokenizer_config.json", default={}).get("model_max_length")
+    stated = read_json(folder / "tokenizer_config.json", default={}).get("model_max_length")
     limits = [positions - unused] if positions else []
     if isinstance(stated, int) and 0 < stated < SANE_MAX_TOKENS:
         limits.append(stated)
     return min(limits, default=DEFAULT_MAX_TOKENS)
+
+
+def _known(checkpoint: Checkpoint, headers: dict[str, bytes]) -> Checkpoint:
+    """The checkpoint with what is to be known of its weights and tokenizer. Raises UnusableCheckpoint."""
+    from models.examined import examined  # here: it needs the code of the family, and this module's readers may not
+
+    found = examined(checkpoint.folder, checkpoint.revision, headers)
+    if found.refusal is not None:
+        raise UnusableCheckpoint(found.refusal)
+    return replace(checkpoint, notes=(*found.notes, *adapters_in(checkpoint.folder)))
 
 
 def _require_inside(folder: Path, root: Path) -> None:
@@ -141,7 +150,7 @@ def _require_inside(folder: Path, root: Path) -> None:
             raise UnusableCheckpoint("it has a link that leads out of its folder, or nowhere")
 
 
-def _read_json(path: Path, default: dict[str, Any] | None = None) -> dict[str, Any]:
+def read_json(path: Path, default: dict[str, Any] | None = None) -> dict[str, Any]:
     """The object in a JSON file; `default` if there is no such file and a default is given."""
     if default is not None and not path.is_file():
         return default
@@ -158,10 +167,12 @@ def _read_json(path: Path, default: dict[str, Any] | None = None) -> dict[str, A
 
 def weight_files(folder: Path) -> list[Path]:
     """The safetensors files that make up the weights, all present. Raises UnusableCheckpoint."""
+    if any(SHARDS_OF_TRAINING.fullmatch(file.name) for file in folder.iterdir()):
+        raise UnusableCheckpoint("it has the shards of a distributed training; save it as one checkpoint")
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if (folder / INDEX).is_file():
-        table = _read_json(folder / INDEX).get("weight_map")
+        table = read_json(folder / INDEX).get("weight_map")
         names = sorted({str(name) for name in table.values()}) if isinstance(table, dict) else []
         if not names or any(Path(name).name != name for name in names):
             raise UnusableCheckpoint(f"its {INDEX} does not name the weight files beside it")
@@ -171,48 +182,6 @@ def weight_files(folder: Path) -> list[Path]:
     if any(file.suffix in PICKLED for file in folder.iterdir()):
         raise IncompleteCheckpoint("its weights are pickled, which is never loaded; save it as safetensors")
     raise IncompleteCheckpoint(f"it has no {WEIGHTS}")
-
-
-def _header(file: Path) -> bytes:
-    """The JSON header of a safetensors file, checked against the file's size."""
-    size = file.stat().st_size
-    with file.open("rb") as stream:
-        length = int.from_bytes(stream.read(8), "little")
-        if length > min(MAX_HEADER_BYTES, size - 8):
-            raise UnusableCheckpoint(f"{file.name} is not a whole safetensors file")
-        header = stream.read(length)
-    if 8 + length + _data_bytes(file.name, header) != size:
-        raise UnusableCheckpoint(f"{file.name} is not a whole safetensors file")
-    return header
-
-
-def _data_bytes(name: str, header: bytes) -> int:
-    """Bytes of values that a header announces."""
-    try:
-        return max((tensor["data_offsets"][1] for tensor in _tensors(header)), default=0)
-    except ValueError as error:
-        raise UnusableCheckpoint(f"{name} is not a whole safetensors file: {one_line(error)}") from error
-
-
-def _tensors(header: bytes) -> list[dict[str, Any]]:
-    """What the header says of each tensor, with a type and two offsets. Raises ValueError."""
-    table = json.loads(header)
-    if not isinstance(table, dict):
-        raise ValueError(f"its header should be a JSON object, and is {_json_type(table)}")
-    tensors = [(name, tensor) for name, tensor in table.items() if name != "__metadata__"]
-    for name, tensor in tensors:
-        if not isinstance(tensor, dict) or not isinstance(tensor.get("dtype"), str):
-            raise ValueError(f"the tensor {name[:80]} has no dtype")
-        match tensor.get("data_offsets"):
-            case [int(start), int(stop)] if 0 <= start <= stop:
-                pass
-            case offsets:
-                raise ValueError(f"the tensor {name[:80]} should have two data_offsets, and has {str(offsets)[:80]}")
-    return [tensor for _, tensor in tensors]
-
-
-def _json_type(value: object) -> str:
-    return {list: "a list", str: "a string", type(None): "null"}.get(type(value), f"a {type(value).__name__}")
 
 
 def _config(folder: Path) -> PretrainedConfig:
@@ -263,9 +232,8 @@ def _precision(headers: dict[str, bytes]) -> str:
     """The dtype of most values, and others that hold more than a hundredth of them."""
     values: Counter[str] = Counter()
     for header in headers.values():
-        for tensor in _tensors(header):
-            start, stop = tensor["data_offsets"]
-            values[DTYPES.get(tensor["dtype"], str(tensor["dtype"]).lower())] += stop - start
+        for tensor in stored_tensors(header).values():
+            values[DTYPES.get(tensor.dtype, tensor.dtype.lower())] += tensor.n_bytes
     total = values.total()
     return ", ".join(name for name, count in values.most_common() if count * 100 >= total) or "float32"
 

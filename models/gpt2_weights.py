@@ -23,13 +23,16 @@ from typing import Any, NamedTuple
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
-from transformers import AutoConfig, AutoTokenizer, PretrainedConfig
+from transformers import AutoConfig, PretrainedConfig
 
-from models.checkpoints import weight_files
+from models.checkpoints import adapters_in, weight_files
 from models.errors import ConfigError, UnsupportedModel
+from models.fit import LOADING, fit_of, weights_check
+from models.loading import stored_in
 from models.own import OwnModel
 from models.parameters import check_fit, check_numbers, copy_parameters
 from models.protocol import device_of_choice
+from models.tokenizer_files import check_rows, load_tokenizer, vocabulary_rows
 from models.transformer import Transformer
 from models.transformer_config import Activation, TransformerConfig
 
@@ -163,16 +166,21 @@ def own_model_from(
     config = AutoConfig.from_pretrained(folder, **options)
     dtype = dtype or (torch.float64 if config.dtype == torch.float64 else torch.float32)
     model = Transformer(config_from_gpt2(config)).to(dtype)
-    copy_gpt2_weights(
-        model, {name: tensor for file in weight_files(folder) for name, tensor in load_file(file).items()}
-    )
-    return OwnModel(
+    loaded = load_tokenizer(folder)
+    tensors = {name: tensor for file in weight_files(folder) for name, tensor in load_file(file).items()}
+    with LOADING:
+        fit = fit_of(config, stored_in(folder))
+    copy_gpt2_weights(model, {name: tensor for name, tensor in fit.named(tensors).items() if name not in fit.unused})
+    check_rows(vocabulary_rows(folder), model.config.vocab_size)
+    own = OwnModel(
         model.to(device or device_of_choice()),
-        AutoTokenizer.from_pretrained(folder, **options),
+        loaded.tokenizer,
         family=FAMILY,
         weight_precision=weight_precision,
         revision=revision,
     )
+    own.weights_check = weights_check(fit, (*loaded.notes, *adapters_in(folder)))
+    return own
 
 
 def _norm(source: str, target: str, width: int) -> list[Row]:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 from torch import Tensor, nn
 from transformers import (
     PreTrainedConfig,
@@ -26,15 +25,16 @@ from models.blockwise import blockwise_attention
 from models.checkpoints import max_tokens_of
 from models.configuration import describe, kind_seen, reads_pairs
 from models.errors import UnsupportedModel
-from models.families import auto_class, kind_of, layers_of, refusal, text_config
+from models.families import kind_of, layers_of, refusal, text_config
 from models.head_sums import figures_size
 from models.inspectable import COMPARED_LOGITS, InspectableModel
 from models.interface import NAME, under_way
+from models.loading import load_checkpoint
 from models.projections import WatchedProjections
 from models.protocol import ShouldStop, device_of_choice
 from models.recorder import Compute, Recorder
 from models.targets import LONGEST_TARGET, start_id, target_from_text, written_target
-from models.tokens import NO_OFFSETS, Token, builds_pairs, tokens_from_text
+from models.tokens import Token, builds_pairs, tokens_from_text
 from models.trial import Trial, TriedModule, trial_ids, tried
 
 
@@ -91,18 +91,19 @@ class HuggingFaceModel(InspectableModel):
 
         dtype: of the arithmetic; by default float64 for float64 checkpoints, float32 for all others.
         """
-        options = {"local_files_only": True, "trust_remote_code": False}
-        config = transformers.AutoConfig.from_pretrained(folder, **options)
-        dtype = dtype or (torch.float64 if config.dtype == torch.float64 else torch.float32)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
-        if not tokenizer.is_fast:
-            raise UnsupportedModel(NO_OFFSETS)
-        model = auto_class(config).from_pretrained(folder, dtype=dtype, use_safetensors=True, **options)
-        if kind_of(config) == "encoder-decoder":
-            start_id(model)  # raises if it has none: then no target could be told to it
-        model = model.to(device or device_of_choice())
-        limit = max_tokens_of(config, folder)
-        return cls(model, tokenizer, max_tokens=limit, weight_precision=weight_precision, revision=revision)
+        loaded = load_checkpoint(folder, dtype)
+        place: Any = device or device_of_choice()  # transformers' stub of `to` takes a model alone
+        if kind_of(loaded.config) == "encoder-decoder":
+            start_id(loaded.model)  # raises if it has none: then no target could be told to it
+        model = cls(
+            loaded.model.to(place),
+            loaded.tokenizer,
+            max_tokens=max_tokens_of(loaded.config, folder),
+            weight_precision=weight_precision,
+            revision=revision,
+        )
+        model.weights_check = loaded.check
+        return model
 
     def tokenize(self, text: str, *, text_pair: str | None = None, add_special_tokens: bool = True) -> list[Token]:
         """Tokens of the text, or of the pair, with offsets. Does not run the model. Raises UnsupportedModel."""

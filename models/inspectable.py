@@ -37,6 +37,7 @@ class InspectableModel(ABC):
     """
 
     description: ModelDescription
+    weights_check: Check | None = None  # what was found when the weights were loaded from a checkpoint
 
     def __init__(self, names: dict[int, str], expected: dict[str, int], compute: Compute = blockwise_attention) -> None:
         self._names, self.expected, self._compute = names, expected, compute
@@ -153,6 +154,7 @@ class InspectableModel(ABC):
         found = [
             checks.modules_check(record),
             checks.eval_mode_check(record),
+            *([self.weights_check] if self.weights_check else []),
             Check("arithmetic", "info", str(dtype).removeprefix("torch."), None, detail),
         ]
         if found[0].status == "fail":

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from filelock import FileLock
@@ -24,6 +25,7 @@ from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from models.checkpoints import WEIGHTS
+from models.fit import LOADING, checked
 
 OnProgress = Callable[[float], None]  # fraction of the work done, 0 … 1
 
@@ -109,9 +111,7 @@ def _convert(source: Path, target_dir: Path, on_progress: OnProgress) -> None:
             source.parent, gguf_file=source.name, local_files_only=True
         )
         on_progress(_AFTER_TOKENIZER)
-        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-            source.parent, gguf_file=source.name, local_files_only=True, dtype=torch.float32
-        )
+        model = _expanded(source)
         on_progress(_AFTER_WEIGHTS)
         tokenizer.save_pretrained(partial)
         _save_model(model, partial)
@@ -122,6 +122,18 @@ def _convert(source: Path, target_dir: Path, on_progress: OnProgress) -> None:
         partial.rename(target_dir)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _expanded(source: Path) -> PreTrainedModel:
+    """The model with the file's weights as float32. Raises Misfit if some are not the file's."""
+    with LOADING:
+        loaded: Any = AutoModelForCausalLM.from_pretrained(  # its type does not know output_loading_info
+            source.parent, gguf_file=source.name, local_files_only=True, dtype=torch.float32, output_loading_info=True
+        )
+    model: PreTrainedModel = loaded[0]
+    info: dict[str, Any] = loaded[1]
+    checked(info, model, {}, {})
+    return model
 
 
 def _save_model(model: PreTrainedModel, folder: Path) -> None:

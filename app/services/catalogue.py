@@ -32,8 +32,9 @@ from app.services.model_sources import (
     OnProgress,
 )
 from app.services.shipped_models import shipped_models
-from models.checkpoints import local_names, one_line
+from models.checkpoints import one_line
 from models.errors import Cancelled, ConfigError, EngineError, UnsupportedModel
+from models.model_folders import local_names
 from models.packaged import MINILM, SMOLLM2
 from models.protocol import AttentionModel
 from models.shipped import WEIGHTS

@@ -16,8 +16,9 @@ from transformers import AutoConfig
 
 from app.services.downloads import Downloads
 from app.services.ports import State
-from models.checkpoints import Checkpoint, IncompleteCheckpoint, UnusableCheckpoint, local_checkpoint, read_checkpoint
+from models.checkpoints import Checkpoint, IncompleteCheckpoint, UnusableCheckpoint, read_checkpoint
 from models.errors import EngineError, UnsupportedModel
+from models.model_folders import local_checkpoint, local_title
 from models.packaged import (
     WeightPackage,
     convert_gguf,
@@ -73,6 +74,7 @@ class CatalogueEntry:
             revision=self.revision or checkpoint.revision,
             weight_precision=self.weight_precision or checkpoint.weight_precision,
             takes_pair=checkpoint.takes_pair,
+            note=" ".join(filter(None, (self.note, *checkpoint.notes))) or None,
             implementations=implementations_of(checkpoint),
         )
 
@@ -203,7 +205,7 @@ class LocalModel:
 
     def entry(self) -> CatalogueEntry:
         """From the checkpoint; unavailable with the reason where it cannot be used."""
-        base = CatalogueEntry(id=self.id, name=self.name, source="folder in the models folder")
+        base = CatalogueEntry(id=self.id, name=local_title(self.name), source="folder in the models folder")
         return _described(base, lambda: local_checkpoint(self.models_dir, self.name))
 
     def folder(self, on_progress: OnProgress) -> Path:

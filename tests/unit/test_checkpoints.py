@@ -15,12 +15,11 @@ from models.checkpoints import (
     INDEX,
     IncompleteCheckpoint,
     UnusableCheckpoint,
-    local_checkpoint,
-    local_names,
     max_tokens_of,
     read_checkpoint,
 )
 from models.families import kind_of
+from models.model_folders import local_checkpoint, local_names
 from models.packaged import MINILM, find_weights
 from tests.unit.tiny_checkpoints import save_bert, save_gpt2, save_t5
 

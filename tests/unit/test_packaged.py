@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from models import packaged
 from models.checkpoints import read_checkpoint
+from models.fit import Misfit
 from models.packaged import (
     MINILM,
     SMOLLM2,
@@ -160,3 +161,11 @@ def test_the_revision_is_that_of_the_content(tmp_path: Path) -> None:
     assert gguf_revision(first).endswith(f"-c{packaged.CONVERSION_VERSION}")
     first.write_bytes(other.read_bytes())
     assert gguf_revision(first) == gguf_revision(other)
+
+
+def test_a_missing_tensor_is_not_made_up(tmp_path: Path) -> None:
+    """A file without one of the model's tensors is refused by name, and nothing is written."""
+    source = write_gguf(tmp_path / "tiny.gguf", left_out="blk.1.attn_q.weight")
+    with pytest.raises(Misfit, match=r"model\.layers\.1\.self_attn\.q_proj\.weight"):
+        convert_gguf(source, tmp_path / "converted", nothing)
+    assert not (tmp_path / "converted").exists()

@@ -12,8 +12,11 @@ from tokenizers.pre_tokenizers import ByteLevel
 WIDTH, VOCAB, LAYERS, HEADS, KV_HEADS = 64, 260, 2, 4, 2
 
 
-def write_gguf(path: Path, seed: int = 0) -> Path:
-    """2 layers, 4 heads over 2 key/value heads; matrices in Q4_1 as in the real file; a byte-level tokenizer."""
+def write_gguf(path: Path, seed: int = 0, left_out: str | None = None) -> Path:
+    """2 layers, 4 heads over 2 key/value heads; matrices in Q4_1 as in the real file; a byte-level tokenizer.
+
+    left_out: a tensor that is not written
+    """
     writer = GGUFWriter(path, "llama")
     writer.add_context_length(32)
     writer.add_embedding_length(WIDTH)
@@ -32,6 +35,8 @@ def write_gguf(path: Path, seed: int = 0) -> Path:
     writer.add_eos_token_id(1)
     random = np.random.default_rng(seed)
     for name, shape in _shapes().items():
+        if name == left_out:
+            continue
         values = random.normal(size=shape).astype(np.float32)
         if len(shape) == 1:
             writer.add_tensor(name, values)

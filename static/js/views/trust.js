@@ -18,8 +18,16 @@ function valueOf(check) {
   if (check.status === 'not_compared') return t('trust.not_compared');
   if (has(`check.${check.id}.${check.status}`)) return t(`check.${check.id}.${check.status}`);
   if (typeof check.value === 'string' && has(`check.value.${check.value}`)) return t(`check.value.${check.value}`);
+  if (check.id === 'weights') return weightsValue(check);
   const bound = check.status === 'fail' && check.bound !== null ? ` ${t('trust.bound', { bound: figure(check.bound) })}` : '';
   return `${figure(check.value)}${bound}`;
+}
+
+/** How many tensors of the file the model has no place for, the first by name. */
+function weightsValue({ value, detail }) {
+  const names = detail.without_place ?? [];
+  const more = value > names.length ? ' …' : '';
+  return value > 0 ? t('check.weights.unused', { n: whole(value), names: `${names.join(', ')}${more}` }) : t('check.weights.noted');
 }
 
 function valueCell(check, run, store) {
