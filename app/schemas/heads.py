@@ -79,10 +79,18 @@ class WithoutKeys(_Figures):
     removed: Annotated[float | None, Field(description="mean mass of what is left out")]
 
 
+class Candidate(BaseModel):
+    """A score that may name a role, and its corrected value."""
+
+    name: str
+    corrected: float
+
+
 class Role(BaseModel):
     """What a head mostly does: best if corrected reaches the threshold, else otherwise.
 
-    corrected: the highest one; best: of those that come within a twentieth of it the score with the fewest targets;
+    best: the score that made the role; below the threshold the highest; corrected: its own, of the version `of`;
+    candidates: the narrowest first; at any threshold the role is the first of them that reaches it;
     sinks: where at least half of the mass rests (own: a sink that the head itself has); taken: how much of it, each of
     what those before it leave; of: the version that the role was read from; untested: roles that this text cannot show
     """
@@ -90,6 +98,7 @@ class Role(BaseModel):
     name: str | None
     best: str | None
     corrected: float | None
+    candidates: list[Candidate]
     otherwise: str | None
     sinks: list[Literal["own", "first", "special"]]
     taken: dict[Literal["own", "first", "special"], float]
