@@ -178,26 +178,44 @@ class LayerReach(BaseModel):
 
 
 class Layer(BaseModel):
-    """One layer, over all keys and without the first."""
+    """One layer, over all keys and without the first.
+
+    sink: mean weight on the first key; of: the version that verdicts and warnings under `all` are of, `first` where
+    the sink is large
+    """
 
     layer: int
+    sink: float | None
+    of: Literal["all", "first"]
     all: LayerReach | None
     first: LayerReach | None
 
 
-class Verdict(BaseModel):
-    """Layers from the first to the last, both included, of one kind, with their means."""
+class Reached(BaseModel):
+    """Means over some layers: the weight near by and how far away the weight is, each with that of equal weights."""
 
-    code: Literal["near", "far", "even", "between"]
-    layers: tuple[int, int]
     share: float
     chance: float
     mean: float
     uniform: float
 
 
+class Verdict(Reached):
+    """Layers from the first to the last, both included, of one kind, with their means.
+
+    of: the version that is told; under `all`, `first` where a sink is large: then sink is its mean weight and whole has
+    the means with it. Code `sink`: it leaves next to nothing, so the means are those with it.
+    """
+
+    code: Literal["near", "far", "even", "between", "sink"]
+    layers: tuple[int, int]
+    of: Literal["all", "first"]
+    sink: float | None
+    whole: Reached | None
+
+
 class HighLayersLocal(BaseModel):
-    """High layers that are all local."""
+    """The highest layers, where all of them are local, with their means."""
 
     code: Literal["high_layers_local"]
     layers: tuple[int, int]
