@@ -36,7 +36,8 @@ def layer_locality(figures: Mapping[str, Tensor], masks: Sequence[MaskLayout]) -
 
     Shapes:  figures: as HeadCollector.figures gives them, layers first; masks: one a layer
     Values:  {"bins": half-open distances, "near": NEAR, "layers": [{"layer", "sink": mean mass on the first key or
-             None, "of": the version that "all" is told of, and per version ("all", "first") either None or {distance: {mean, spread, low, high (over heads), uniform},
+             None, "of": the version that "all" is told of, and per version ("all", "first") either
+             None or {distance: {mean, spread, low, high (over heads), uniform},
              window: {within_50, within_90, uniform_50, uniform_90}, near: {share, chance}, curve, uniform_curve (mass
              by bin), kind, heads}}],
              "verdicts" per version: [{code, layers: [first, last], of, sink, share, chance, mean, uniform, whole: the

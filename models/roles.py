@@ -4,7 +4,8 @@ A role is the highest corrected score (so far above chance, 1 = all of it) among
 that come within TIE of it count as equal, and then the one with fewer targets wins. Where a score holds the targets of
 others (what is local holds the previous token and the token itself), the narrower wins once it reaches the threshold
 and has MOST of what the wider one has: whoever looks at the previous token also looks at something near. On a run of
-the same token each key after a copy is a copy: there it is "duplicate", which is what is seen, not "induction". A head with nearly the entropy of equal weights is
+the same token each key after a copy is a copy: there it is "duplicate", which is what is seen, not "induction". A
+head with nearly the entropy of equal weights is
 "uniform", any other "mixed". Weight on a sink of the head's own (GPT-OSS), on the first token or on special tokens is
 where a head rests when it has nothing to do: such a sink is told beside the role, which is then read from what is left;
 where next to nothing is left the role is "sink". Where a score cannot be told on a text, nor can its role, and where

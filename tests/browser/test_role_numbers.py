@@ -1,4 +1,4 @@
-"""Beside a role stands the number that made it; over all layers all heads are chosen; a text that is too short is said to be."""
+"""Beside a role stands the number that made it; over all layers all heads are chosen; short texts are said to be."""
 
 from __future__ import annotations
 
@@ -35,11 +35,14 @@ def test_the_filter_of_a_role_lists_heads_with_the_number_that_made_it(screen: S
 def test_the_slider_moves_a_head_to_its_next_candidate(screen: Screen) -> None:
     screen.run(REPEATED)
     found = [head for head in screen.api("/heads")["heads"] if len(head["role"]["candidates"]) > 1]
-    head = next(one for one in found if one["role"]["candidates"][0]["corrected"] < 0.9 < one["role"]["corrected"] + 0.5)
+    head = next(
+        one for one in found if one["role"]["candidates"][0]["corrected"] < 0.9 < one["role"]["corrected"] + 0.5
+    )
     for threshold in (0.1, 0.3, 0.6, 0.9):
         asked = screen.api("/heads", threshold=threshold)["heads"]
         role = next(one["role"] for one in asked if place(one) == place(head))
-        screen.part("finder-more").click() if not screen.part("filter-threshold").is_visible() else None
+        if not screen.part("filter-threshold").is_visible():
+            screen.part("finder-more").click()
         screen.part("filter-threshold").fill(str(threshold))
         screen.part("layer").select_option(str(head["layer"]))
         screen.part("head").select_option(str(head["head"]))

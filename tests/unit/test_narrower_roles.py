@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from models.roles import MOST, PARTS, THRESHOLD, role_of
-from tests.unit.test_roles import EXACT, N, ROWS, UNIFORM, at, heads, role
+from tests.unit.test_roles import EXACT, ROWS, UNIFORM, N, at, heads, role
 
 NEXT = torch.eye(N).roll(1, -1)  # the last row, which has no next token, looks at the first
 THREE_BACK = at(*(i - 3 for i in ROWS))
