@@ -18,7 +18,7 @@ from tests.parity.tiny import looked_into, random_ids
 DOCS = (Path(__file__).parents[2] / "docs" / "head-figures.md").read_text(encoding="utf-8")
 TYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 LENGTH = 200
-# A peaked model has scores up to 100 here; the type has so many bits, and eager rounds each score to them before softmax.
+# Peaked models: eager rounds each score to the type before its softmax, and the larger it is the coarser
 FAMILIES = ("llama", "gpt2", "bert")
 
 
