@@ -80,5 +80,6 @@ def test_a_text_that_is_too_short_offers_one_that_shows_the_figures(screen: Scre
     before = screen.fragment("run")
     line.locator("button").click()
     until(lambda: screen.fragment("run") not in (before, None))
+    expect(screen.part("layers-box").locator("[data-layer]").first).to_be_visible()  # the run is done
     expect(line).to_be_hidden()
     assert any(head["role"]["name"] for head in screen.api("/heads")["heads"])
