@@ -2,8 +2,9 @@
 
 Two versions: all keys, and without the first key, which many heads look at whatever the text (then over the heads that
 have something left). Verdicts sum up runs of layers of one kind, with their numbers; warnings name what wastes
-capacity: high layers that are all local, or heads of a layer that do the same. Works on figures collected in the pass
-(`models/head_stats.py`); reads no weights.
+capacity: high layers that are all local, or heads of a layer that do the same. What a layer is said to do over all keys
+is said of what remains where the first key takes SINK_LARGE of its weight: that weight lies as far away as the row is
+long, whatever the layer reads. Works on figures collected in the pass (`models/head_stats.py`); reads no weights.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from models.masks import ROWS_AT_ONCE, MaskLayout
 
 HELD_NEAR, ABOVE_CHANCE = 0.5, 2.0  # a layer is "near" if it holds so much within NEAR, and so many times the chance
 FURTHER = 1.2  # and "far" if its mean distance is so many times that of equal weights; "even" if within that factor
+# Under a causal mask the first key is twice as far away as equal weights are in the mean: this share of it beside equal
+# weights is enough to make a layer "far".
+SINK_LARGE = FURTHER - 1
 HIGH = 3  # the last of so many equal parts of the layers are the high ones
 
 Answer = dict[str, Any]
@@ -31,29 +35,33 @@ def layer_locality(figures: Mapping[str, Tensor], masks: Sequence[MaskLayout]) -
     """Sum up the layers of a site whose queries and keys are the same positions.
 
     Shapes:  figures: as HeadCollector.figures gives them, layers first; masks: one a layer
-    Values:  {"bins": half-open distances, "near": NEAR, "layers": [{"layer", and per version ("all", "first") either
-             None or {distance: {mean, spread, low, high (over heads), uniform}, window: {within_50, within_90,
-             uniform_50, uniform_90}, near: {share, chance}, curve, uniform_curve (mass by bin), kind, heads}}],
-             "verdicts" per version: [{code, layers: [first, last], share, chance, mean, uniform}],
-             "warnings" per version: [{code: "high_layers_local", layers, share, chance}]}
+    Values:  {"bins": half-open distances, "near": NEAR, "layers": [{"layer", "sink": mean mass on the first key or
+             None, "of": the version that "all" is told of, and per version ("all", "first") either
+             None or {distance: {mean, spread, low, high (over heads), uniform},
+             window: {within_50, within_90, uniform_50, uniform_90}, near: {share, chance}, curve, uniform_curve (mass
+             by bin), kind, heads}}],
+             "verdicts" per version: [{code, layers: [first, last], of, sink, share, chance, mean, uniform, whole: the
+             four over all keys where a verdict under "all" is of what remains, else None}]; code "sink" where next to
+             nothing remains. "warnings" per version: [{code: "high_layers_local", layers, share, chance}]}
     """
     length = figures["by_distance"].shape[-1]
     expected = _Expected()
     layers: list[Answer] = []
     for number, mask in enumerate(masks):
-        answer: Answer = {"layer": number}
+        sink = _sink({name: values[number, 1] for name, values in figures.items()})
+        answer: Answer = {"layer": number, "sink": sink}
         for at, version in enumerate(("all", "first")):
             found = {name: values[number, at] for name, values in figures.items()}
             answer[version] = _layer(found, expected.curve(mask, found["row_share"], version == "first"))
+        answer["of"] = "first" if sink is not None and sink >= SINK_LARGE else "all"
         layers.append(answer)
-    both = ("all", "first")
-    verdicts = {version: _verdicts([layer[version] for layer in layers]) for version in both}
+    verdicts = {"all": _verdicts(layers, None), "first": _verdicts(layers, "first")}
     return {
         "bins": distance_bins(length),
         "near": NEAR,
         "layers": layers,
         "verdicts": verdicts,
-        "warnings": {version: _warnings(verdicts[version], len(layers)) for version in both},
+        "warnings": {"all": _warnings(layers, None), "first": _warnings(layers, "first")},
     }
 
 
@@ -147,38 +155,56 @@ def _kind(layer: Answer) -> str:
     return "even" if distance["mean"] * FURTHER >= distance["uniform"] else "between"
 
 
-def _verdicts(layers: Sequence[Answer | None]) -> list[Answer]:
+def _sink(without_first: Mapping[str, Tensor]) -> float | None:
+    # the mean over heads of the mass that leaving out the first key takes away
+    shares, rows = without_first["removed"]
+    told = (rows >= MIN_ROWS) & shares.isfinite()
+    return rounded(float(shares[told].mean())) if bool(told.any()) else None
+
+
+def _told(layer: Answer, version: str | None) -> tuple[str, str] | None:
+    # what a layer does and which version says so: the asked one, or the one that its sink leaves
+    of = version or layer["of"]
+    if layer[of] is not None:
+        return layer[of]["kind"], of
+    return ("sink", of) if version is None and of == "first" and layer["all"] is not None else None
+
+
+def _verdicts(layers: Sequence[Answer], version: str | None) -> list[Answer]:
     verdicts = []
-    for kind, run in groupby(enumerate(layers), key=lambda one: one[1] and one[1]["kind"]):
-        members = [(number, layer) for number, layer in run if layer is not None]
-        if not members:  # layers without figures part those around them
+    for told, run in groupby(layers, key=lambda layer: _told(layer, version)):
+        if told is None:  # layers without figures part those around them
             continue
-        found = [layer for _, layer in members]
-
-        def average(part: str, name: str, found: Sequence[Answer] = found) -> float:
-            return rounded(float(sum(layer[part][name] for layer in found)) / len(found))
-
+        members, (code, of) = list(run), told
+        apart = of == "first" and version is None
+        left = None if code == "sink" else _averages([layer[of] for layer in members])
+        whole = _averages([layer["all"] for layer in members]) if apart else None
         verdicts.append(
             {
-                "code": kind,
-                "layers": [members[0][0], members[-1][0]],
-                "share": average("near", "share"),
-                "chance": average("near", "chance"),
-                "mean": average("distance", "mean"),
-                "uniform": average("distance", "uniform"),
+                "code": code,
+                "layers": [members[0]["layer"], members[-1]["layer"]],
+                "of": of,
+                "sink": rounded(sum(layer["sink"] for layer in members) / len(members)) if apart else None,
+                **(left or whole or {}),
+                "whole": whole,
             }
         )
     return verdicts
 
 
-def _warnings(verdicts: Sequence[Answer], n_layers: int) -> list[Answer]:
-    high = n_layers - n_layers // HIGH  # the first of the high layers
-    last = verdicts[-1] if verdicts else None
-    if n_layers < HIGH or last is None or last["code"] != "near":
+def _averages(found: Sequence[Answer]) -> Answer:
+    places = {"share": "near", "chance": "near", "mean": "distance", "uniform": "distance"}
+    return {name: rounded(sum(layer[part][name] for layer in found) / len(found)) for name, part in places.items()}
+
+
+def _warnings(layers: Sequence[Answer], version: str | None) -> list[Answer]:
+    high = layers[len(layers) - len(layers) // HIGH :]
+    told = [_told(layer, version) for layer in high]
+    if not high or any(one is None or one[0] != "near" for one in told):
         return []
-    if last["layers"][0] > high or last["layers"][1] != n_layers - 1:
-        return []
-    return [{"code": "high_layers_local", **{name: last[name] for name in ("layers", "share", "chance")}}]
+    averages = _averages([layer[one[1]] for layer, one in zip(high, told, strict=True) if one is not None])
+    numbers = {name: averages[name] for name in ("share", "chance")}
+    return [{"code": "high_layers_local", "layers": [high[0]["layer"], high[-1]["layer"]], **numbers}]
 
 
 def _plain(values: Mapping[str, Any]) -> Answer:

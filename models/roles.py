@@ -1,12 +1,15 @@
 """The role of a head on one text: one word for what it mostly does, with the number that says so.
 
 A role is the highest corrected score (so far above chance, 1 = all of it) among ROLES if it reaches a threshold. Scores
-that come within TIE of it count as equal, and then the one with fewer targets wins: whoever looks at the previous token
-also looks at something near. A head with nearly the entropy of equal weights is "uniform", any other "mixed". Weight on
-a sink of the head's own (GPT-OSS), on the first token or on special tokens is where a head rests when it has nothing to
-do: such a sink is told beside the role, which is then read from what is left; where next to nothing is left the role is
-"sink". Where a score cannot be told on a text, nor can its role, and where none can, nor can "mixed", which is none of
-them. Works on the figures of `models/head_scores.py`.
+that come within TIE of it count as equal, and then the one with fewer targets wins. Where a score holds the targets of
+others (what is local holds the previous token and the token itself), the narrower wins once it reaches the threshold
+and has MOST of what the wider one has: whoever looks at the previous token also looks at something near. On a run of
+the same token each key after a copy is a copy: there it is "duplicate", which is what is seen, not "induction". A
+head with nearly the entropy of equal weights is
+"uniform", any other "mixed". Weight on a sink of the head's own (GPT-OSS), on the first token or on special tokens is
+where a head rests when it has nothing to do: such a sink is told beside the role, which is then read from what is left;
+where next to nothing is left the role is "sink". Where a score cannot be told on a text, nor can its role, and where
+none can, nor can "mixed", which is none of them. Works on the figures of `models/head_scores.py`.
 """
 
 from __future__ import annotations
@@ -19,10 +22,14 @@ from models.head_sums import LEFT
 
 ROLES = ("previous", "self", "next", "duplicate", "induction", "punctuation", "local")
 THRESHOLD = 0.3
+PARTS = {"local": ("previous", "self", "next")}  # whose targets lie within those of another, on every text
 TIE = 0.05  # of the highest corrected score
+MOST = 0.6  # of the wider score's mass; docs/head-figures.md says why
 SINK = 0.5  # of the mass
 REST = 0.05  # of the mass: a head that leaves less than this beside its sinks does nothing else
 UNIFORM = 0.95  # of the entropy that equal weights have
+
+NONE: dict[str, Any] = {"name": None, "corrected": None}
 
 Figures = Mapping[str, Any]
 
@@ -31,26 +38,31 @@ def role_of(head: Figures, threshold: float = THRESHOLD) -> dict[str, Any]:
     """Tell a head's role from its figures.
 
     Args:    head: scores, entropy, own_sink and without, as in head_scores; threshold: of the corrected score
-    Values:  name: the role; None where the text cannot tell. best: the leading score, whatever it is;
-             corrected: the highest one, which the threshold is for, up to TIE above that of best; otherwise: the name
-             below the threshold. sinks: own, first, special; taken: the mean mass of each, of what those before it
-             leave; of: the version that was read: beside a sink of the head's own "first" at least, since scores of
-             "all" are of the weights as they are, not of what it leaves
+    Values:  name: the role; None where the text cannot tell. best: the score that made it, below the threshold the
+             highest; corrected: its own; candidates: [{name, corrected}], the first that reaches a threshold is the
+             role there; otherwise: the name where none does. sinks: own, first, special; taken: the mean mass of each,
+             of what those before it leave; of: the version that was read: beside a sink of the head's own "first" at
+             least, since scores of "all" are of the weights as they are, not of what it leaves
     """
     sinks = _sinks(head)
     of = "all" if not sinks else "first" if list(sinks) == ["own"] else list(sinks)[-1]
     read = head if of == "all" else head["without"][of]
+    candidates: list[dict[str, Any]] = []
     if head["entropy"] is None and "own" not in sinks:
-        best, corrected, otherwise = None, None, None
+        otherwise = None
     elif read is None or read["entropy"] is None:
-        best, corrected, otherwise = None, None, "sink" if _rest(head, of) < REST else None
+        otherwise = "sink" if _rest(head, of) < REST else None
     else:
-        best, corrected = _leading(read["scores"])
-        otherwise = "uniform" if read["entropy"]["normalised"] >= UNIFORM else None if best is None else "mixed"
+        candidates = _candidates(read["scores"])
+        uniform = read["entropy"]["normalised"] >= UNIFORM
+        otherwise = "uniform" if uniform else "mixed" if candidates else None
+    made = next((one for one in candidates if one["corrected"] >= threshold), None)
+    told = made or max(candidates, key=lambda one: one["corrected"], default=NONE)
     return {
-        "name": best if corrected is not None and corrected >= threshold else otherwise,
-        "best": best,
-        "corrected": corrected,
+        "name": made["name"] if made else otherwise,
+        "best": told["name"],
+        "corrected": told["corrected"],
+        "candidates": candidates,
         "otherwise": otherwise,
         "sinks": list(sinks),
         "taken": sinks,
@@ -90,11 +102,32 @@ def special_mass(figures: Figures) -> float:
     return 0.0 if score is None or entropy is None else score["score"] * score["rows"] / entropy["rows"]
 
 
-def _leading(scores: Figures) -> tuple[str | None, float | None]:
-    # the name of the leading score, and the highest corrected one
+def _candidates(scores: Figures) -> list[dict[str, Any]]:
+    # those that may name the role, each with its own corrected score: the first that reaches the threshold does
     told = {name: scores[name] for name in ROLES if scores[name] is not None}
     if not told:
-        return None, None
-    most = max(score["corrected"] for score in told.values())
+        return []
+    highest = max(told, key=lambda name: told[name]["corrected"])
+    most = told[highest]["corrected"]
     near = [name for name, score in told.items() if score["corrected"] >= most - TIE * abs(most)]
-    return min(near, key=lambda name: told[name]["chance"]), most
+    leading = [min(near, key=lambda name: told[name]["chance"]), highest]
+    wider = [name for name in leading if name in PARTS]
+    parts = [part for name in wider for part in _parts(told, name)]
+    copies = ["duplicate"] if "induction" in leading[:1] and _on_copies(told) else []
+    names = dict.fromkeys([*parts, *copies, *leading])  # each once, in this order
+    return [{"name": name, "corrected": told[name]["corrected"]} for name in names]
+
+
+def _parts(told: Figures, wider: str) -> list[str]:
+    # the part that has most of what the wider score has; of two, with few rows, the larger
+    least = MOST * told[wider]["score"]
+    parts = [name for name in PARTS[wider] if name in told and told[name]["score"] >= least]
+    return sorted(parts, key=lambda name: -told[name]["score"])[:1]
+
+
+def _on_copies(told: Figures) -> bool:
+    # two shares that add up to more than 1 have so much in common: keys after a copy that are copies themselves
+    if "duplicate" not in told:
+        return False
+    induction, duplicate = told["induction"]["score"], told["duplicate"]["score"]
+    return bool(induction + duplicate - 1 >= MOST * induction)

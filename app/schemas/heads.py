@@ -79,10 +79,18 @@ class WithoutKeys(_Figures):
     removed: Annotated[float | None, Field(description="mean mass of what is left out")]
 
 
+class Candidate(BaseModel):
+    """A score that may name a role, and its corrected value."""
+
+    name: str
+    corrected: float
+
+
 class Role(BaseModel):
     """What a head mostly does: best if corrected reaches the threshold, else otherwise.
 
-    corrected: the highest one; best: of those that come within a twentieth of it the score with the fewest targets;
+    best: the score that made the role; below the threshold the highest; corrected: its own, of the version `of`;
+    candidates: the narrowest first; at any threshold the role is the first of them that reaches it;
     sinks: where at least half of the mass rests (own: a sink that the head itself has); taken: how much of it, each of
     what those before it leave; of: the version that the role was read from; untested: roles that this text cannot show
     """
@@ -90,6 +98,7 @@ class Role(BaseModel):
     name: str | None
     best: str | None
     corrected: float | None
+    candidates: list[Candidate]
     otherwise: str | None
     sinks: list[Literal["own", "first", "special"]]
     taken: dict[Literal["own", "first", "special"], float]
@@ -169,26 +178,44 @@ class LayerReach(BaseModel):
 
 
 class Layer(BaseModel):
-    """One layer, over all keys and without the first."""
+    """One layer, over all keys and without the first.
+
+    sink: mean weight on the first key; of: the version that verdicts and warnings under `all` are of, `first` where
+    the sink is large
+    """
 
     layer: int
+    sink: float | None
+    of: Literal["all", "first"]
     all: LayerReach | None
     first: LayerReach | None
 
 
-class Verdict(BaseModel):
-    """Layers from the first to the last, both included, of one kind, with their means."""
+class Reached(BaseModel):
+    """Means over some layers: the weight near by and how far away the weight is, each with that of equal weights."""
 
-    code: Literal["near", "far", "even", "between"]
-    layers: tuple[int, int]
     share: float
     chance: float
     mean: float
     uniform: float
 
 
+class Verdict(Reached):
+    """Layers from the first to the last, both included, of one kind, with their means.
+
+    of: the version that is told; under `all`, `first` where a sink is large: then sink is its mean weight and whole has
+    the means with it. Code `sink`: it leaves next to nothing, so the means are those with it.
+    """
+
+    code: Literal["near", "far", "even", "between", "sink"]
+    layers: tuple[int, int]
+    of: Literal["all", "first"]
+    sink: float | None
+    whole: Reached | None
+
+
 class HighLayersLocal(BaseModel):
-    """High layers that are all local."""
+    """The highest layers, where all of them are local, with their means."""
 
     code: Literal["high_layers_local"]
     layers: tuple[int, int]

@@ -17,7 +17,7 @@ from models.tokens import Token, truncate_tokens
 TEXTS = ("prose", "code", "chinese")
 REPEATED = "repeated"
 NAMES = (*TEXTS, REPEATED)
-VERSION = 3  # of texts, averages and roles; a change makes what was computed before stale
+VERSION = 4  # of texts, averages and roles; a change makes what was computed before stale
 LONGEST = 256  # tokens of one input, as many as a run compares whole within itself
 ONCE = 48  # tokens of the random stretch, which then comes again
 SEED = 20_240_229

@@ -1,6 +1,7 @@
 /** The view's state as the address's fragment, and back. Pure: it reads and writes strings only. */
 
 import { readIndex, readSpan, spanText } from './address-fields.js';
+import { headBeside } from './select.js';
 
 const LONGEST_TEXT = 2000;
 /** Colour scales, what a cell shows, and what rows and columns count; the usual one first. */
@@ -95,7 +96,7 @@ export function clampView(view, site) {
     ...view,
     site: site.site,
     layer: index(view.layer, site.n_layers),
-    head: index(view.head, site.n_heads),
+    head: headBeside(view.layer, index(view.head, site.n_heads)),
     token: view.token !== null && view.token < limit ? view.token : null,
     rows: span(view.rows, site.query_len),
     cols: span(view.cols, site.key_len),

@@ -27,13 +27,21 @@ export const scoresOf = (state) => ['best', ...(state.pairs.list.length ? ['pair
 /** Each head's figures on the marked links by layer · heads + head; null while there are none. */
 const pairsOf = (state) => (state.pairs.heads.length ? state.pairs.heads : null);
 
-/** A head's role at a threshold: {name, strong, sinks, …}. `name` is null where the text cannot show one. */
+const NO_ROLE = Object.freeze({ name: null, strong: false, best: null, corrected: null, otherwise: null, of: 'all', sinks: [], taken: {}, untested: [] });
+
+/**
+ * A head's role at a threshold: {name, strong, best, corrected, of, sinks, …}. The first candidate that reaches the threshold
+ * made it, and best and corrected are its own; where none does, those of the highest. `name` is null where the text cannot show one.
+ */
 export function roleOf(entry, threshold) {
   const role = entry?.role;
-  if (!role) return { name: null, strong: false, best: null, corrected: null, otherwise: null, of: 'all', sinks: [], untested: [] };
-  const strong = role.best !== null && role.corrected >= threshold;
-  const { best, corrected, otherwise, of = 'all', sinks = [], untested = [] } = role;
-  return { name: strong ? best : otherwise, strong, best, corrected, otherwise, of, sinks, untested };
+  if (!role) return NO_ROLE;
+  const candidates = role.candidates ?? [];
+  const made = candidates.find(({ corrected }) => corrected >= threshold);
+  const told = made ?? candidates.reduce((most, one) => (most && most.corrected >= one.corrected ? most : one), null);
+  return {
+    ...NO_ROLE, ...role, name: made?.name ?? role.otherwise, strong: Boolean(made), best: told?.name ?? null, corrected: told?.corrected ?? null,
+  };
 }
 
 /** The figures of one version of a head: of all weights, or of those that remain without the first token or all special ones. */
@@ -48,12 +56,8 @@ const MEASURED = {
 /** The version that the shown view counts: marked links are of all weights. */
 export const versionFor = ({ score, tab, version }) => (score === 'pairs' && tab !== 'scatter' ? 'all' : version);
 
-/** The clearest role's figures: of the weights that it was read from, unless others are asked for. */
-const ofRole = (entry, { best, of }, version) => figureOf(entry, best, version === 'all' ? of ?? 'all' : version);
-
 /** One figure of a head as {value, chance, corrected, rows}; null where this text cannot show it. */
 export function figureOf(entry, name, version = 'all') {
-  if (name === 'best') return entry.role?.best ? ofRole(entry, entry.role, version) : null;
   const figures = versionOf(entry, version);
   if (name in MEASURED) {
     const found = figures?.[name];
@@ -100,14 +104,23 @@ export function missingReason(state, name, version = versionFor(state.finder)) {
 
 const place = (entry, heads) => entry.layer * heads + entry.head;
 
+/**
+ * The figure that a head is shown and sorted by. Beside a role stands the number that made it: by the clearest role, and where
+ * the filter asks for the role of the chosen score, it is of the weights that the role was read from.
+ */
+function shownFigure(entry, role, { score, version, role: wanted }) {
+  if (score === 'best') return role.best ? figureOf(entry, role.best, role.of) : null;
+  return figureOf(entry, score, role.strong && score === wanted && role.name === wanted ? role.of : version);
+}
+
 /** {figures, roles, order, matches, heads}: everything that the views share, for one state of list and finder. */
 function survey(state) {
   const { heads: { list }, finder } = state;
   const across = siteOf(state)?.n_heads ?? 0;
   const marked = pairsOf(state);
-  const figures = list.map((entry) =>
-    finder.score === 'pairs' ? markedFigure(marked?.[place(entry, across)]) : figureOf(entry, finder.score, finder.version));
   const roles = list.map((entry) => roleOf(entry, finder.threshold));
+  const figures = list.map((entry, at) =>
+    finder.score === 'pairs' ? markedFigure(marked?.[place(entry, across)]) : shownFigure(entry, roles[at], finder));
   const order = sorted(list, figures, roles, finder).filter((at) => fits(list[at], roles[at], finder));
   const matches = new Uint8Array(list.length);
   for (const at of order) matches[at] = 1;

@@ -29,6 +29,7 @@ import { mountCompose } from './views/compose.js';
 import { exampleFor, mountFields } from './views/fields.js';
 import { mountFinderBar } from './views/finder-bar.js';
 import { mountHeadFigures } from './views/head-figures.js';
+import { mountHeadsShort } from './views/heads-short.js';
 import { mountHeadsTrouble } from './views/heads-trouble.js';
 import { mountHeadTools } from './views/head-tools.js';
 import { mountHelp } from './views/help.js';
@@ -53,7 +54,7 @@ import { mountTrust } from './views/trust.js';
 
 const VIEWS = [
   mountBar, mountCompareLink, mountCompose, mountFields, mountModels, mountSites, mountStrip, mountLinks, mountTrust, mountOverview, mountOverviewState,
-  mountTabs, mountHeadsTrouble, mountFinderBar, mountReference, mountTable, mountScatter, mountAlike, mountLayers, mountRole, mountHeadFigures,
+  mountTabs, mountHeadsTrouble, mountHeadsShort, mountFinderBar, mountReference, mountTable, mountScatter, mountAlike, mountLayers, mountRole, mountHeadFigures,
   mountHeadTools, mountLensTools, mountLegend, mountMap, mountReadout, mountTopWeights, mountHelp,
 ];
 

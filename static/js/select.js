@@ -38,6 +38,12 @@ export const isCross = (state) => shownSides(state).rows !== shownSides(state).c
 /** Whether two heads, or nothing, are the same. */
 export const sameHead = (one, other) => one?.layer === other?.layer && one?.head === other?.head;
 
+/**
+ * The head that goes with a layer: heads of one number in several layers have nothing in common, so over all layers it is all
+ * heads. Their mean or maximum is taken first, that over the layers then.
+ */
+export const headBeside = (layer, head) => (Number.isInteger(layer) || !Number.isInteger(head) ? head : layer);
+
 /** Layer and head on the screen: the previewed one, else the chosen one. Each is a number, 'mean' or 'max'. */
 export function shownHead(state) {
   return state.preview ?? { layer: state.view.layer, head: state.view.head };

@@ -72,7 +72,8 @@ def test_verdicts_speak_of_every_layer(client: TestClient) -> None:
     answer = layers_of(client, make_run(client, TEXT))
     assert [layer["layer"] for layer in answer["layers"]] == [0, 1, 2, 3]
     for version in ("all", "first"):
-        kinds = {layer["layer"]: layer[version]["kind"] for layer in answer["layers"] if layer[version]}
+        read = [(layer["layer"], layer[layer["of"] if version == "all" else version]) for layer in answer["layers"]]
+        kinds = {number: reach["kind"] for number, reach in read if reach}
         told = answer["verdicts"][version]
         assert {at: one["code"] for one in told for at in range(one["layers"][0], one["layers"][1] + 1)} == kinds
         assert kinds, "there is something to tell"

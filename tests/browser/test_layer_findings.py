@@ -36,7 +36,18 @@ def sentences(lang: str, verdicts: Findings, near: int) -> list[str]:
         numbers = {name: rounded(verdict[name], 1) for name in ("mean", "uniform")}
         shares = {name: rounded(100 * verdict[name], 0) for name in ("share", "chance")}
         named = layers.format(n=first, first=first, last=last)
-        said.append(words[f"verdict.{verdict['code']}"].format(layers=named, near=near, **numbers, **shares))
+        text = words[f"verdict.{verdict['code']}"].format(
+            layers=named, near=near, **numbers, **shares, sink=rounded(100 * (verdict["sink"] or 0), 0)
+        )
+        if (whole := verdict["whole"]) and verdict["code"] != "sink":
+            more = words["finding.beside_sink_near" if verdict["code"] == "near" else "finding.beside_sink"].format(
+                sink=rounded(100 * verdict["sink"], 0),
+                share_all=rounded(100 * whole["share"], 0),
+                mean_all=rounded(whole["mean"], 1),
+                uniform_all=rounded(whole["uniform"], 1),
+            )
+            text = words["finding.joint"].format(said=text, more=more)
+        said.append(text)
     return said
 
 
@@ -62,22 +73,32 @@ def row_of(screen: Screen, layer: int) -> Locator:
     return screen.part("layers-box").locator(f'[data-layer="{layer}"]')
 
 
-def check_rows(screen: Screen, layers: list[dict[str, Any]]) -> None:
-    """Distances of each layer, and of uniform attention: once for all where it is the same, else beside each."""
-    uniform = [
-        [layer["distance"]["uniform"], layer["uniform_curve"], layer["window"]["uniform_90"]] for layer in layers
-    ]
+def check_rows(screen: Screen, lang: str, answer: dict[str, Any], version: str) -> None:
+    """Distances of each layer, and of uniform attention: once for all where it is the same, else beside each, named."""
+    words = json.loads((ROOT / f"static/i18n/{lang}.json").read_text(encoding="utf-8"))
+    read = shown_figures(answer, version)
+    uniform = [[layer["distance"]["uniform"], layer["uniform_curve"], layer["window"]["uniform_90"]] for layer in read]
     alike = all(one == uniform[0] for one in uniform)
     shown = screen.part("layers-box").locator("[data-layer]").evaluate_all(CELLS)
-    for cells, layer in zip(shown, layers, strict=True):
-        distance, window = layer["distance"], layer["window"]
+    for cells, figures, layer in zip(shown, read, answer["layers"], strict=True):
+        distance, window = figures["distance"], figures["window"]
         mean = f"{rounded(distance['mean'], 1)} ± {rounded(distance['spread'], 1)}"
         within = f"{far(window['within_50'])} / {far(window['within_90'])}"
         even = f"{far(window['uniform_50'])} / {far(window['uniform_90'])}"
-        beside = ("", "") if alike else (f" {far(distance['uniform'])}", f" {even}")
-        assert cells == [mean + beside[0], within + beside[1]]
+        if not alike:
+            mean += " " + words["layers.uniform_is"].format(n=far(distance["uniform"]))
+            within += " " + words["layers.uniform_is"].format(n=even)
+        if version == "all" and layer["of"] == "first":
+            whole = far(layer["all"]["distance"]["mean"])
+            mean += " " + words["layers.with_sink"].format(n=whole, share=rounded(layer["sink"], 2))
+        assert cells == [mean, within]
     common = screen.part("layers-box").locator(".layer-common td.number")
-    assert common.all_text_contents() == ([rounded(layers[0]["distance"]["uniform"], 1), even] if alike else [])
+    assert common.all_text_contents() == ([rounded(read[0]["distance"]["uniform"], 1), even] if alike else [])
+
+
+def shown_figures(answer: dict[str, Any], version: str) -> list[dict[str, Any]]:
+    """What the rows show: under all weights, of a layer with a large sink, what remains."""
+    return [layer[layer["of"] if version == "all" else version] for layer in answer["layers"]]
 
 
 def check_curves(screen: Screen, layers: list[dict[str, Any]]) -> None:
@@ -99,11 +120,10 @@ def test_layers_say_how_far_they_look(open_screen: OpenScreen, fake_server: str,
     screen.run(REPEATED)
     open_tab(screen, "layers")
     answer = screen.api("/layers", alike=True)
-    versions = {name: [layer[name] for layer in answer["layers"]] for name in ("all", "first")}
     expect(screen.part("layers-box").locator("[data-layer]")).to_have_count(30)
     check_verdicts(screen, lang, answer["verdicts"]["all"], answer["near"])
-    check_rows(screen, versions["all"])
-    check_curves(screen, versions["all"])
+    check_rows(screen, lang, answer, "all")
+    check_curves(screen, shown_figures(answer, "all"))
     check_likeness(screen, answer["warnings"]["all"])
     row_of(screen, 17).locator(".curve").click()
     until(lambda: screen.fragment("layer") == "17")
@@ -116,4 +136,4 @@ def test_layers_say_how_far_they_look(open_screen: OpenScreen, fake_server: str,
     expect(without).to_be_focused()
     expect(without).to_have_attribute("aria-pressed", "true")
     check_verdicts(screen, lang, answer["verdicts"]["first"], answer["near"])
-    check_rows(screen, versions["first"])
+    check_rows(screen, lang, answer, "first")

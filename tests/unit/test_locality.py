@@ -89,10 +89,13 @@ def test_layers_are_told_with_their_numbers() -> None:
     assert found["verdicts"]["all"][0] == {
         "code": "near",
         "layers": [0, 0],
+        "of": "all",
+        "sink": None,
         "share": 1.0,
         "chance": near["near"]["chance"],
         "mean": near["distance"]["mean"],
         "uniform": near["distance"]["uniform"],
+        "whole": None,
     }
     assert found["warnings"]["all"] == []
 
@@ -160,7 +163,7 @@ def test_high_layers_that_are_all_local_are_warned_of() -> None:
     found = locality([EVEN, NEAR, NEAR])
     assert found["verdicts"]["all"][-1]["layers"] == [1, 2]
     (warning,) = found["warnings"]["all"]
-    assert (warning["code"], warning["layers"], warning["share"]) == ("high_layers_local", [1, 2], 1.0)
+    assert (warning["code"], warning["layers"], warning["share"]) == ("high_layers_local", [2, 2], 1.0)
 
 
 def test_the_last_third_of_the_layers_are_high() -> None:
@@ -177,6 +180,7 @@ def test_layers_that_cannot_be_told_part_the_others() -> None:
     assert [verdict["layers"] for verdict in found["verdicts"]["first"]] == [[0, 0], [2, 2]]
     found = locality([EVEN, NEAR, FAR])
     assert [verdict["layers"] for verdict in found["verdicts"]["first"]] == [[0, 0], [1, 1]]
+    assert [verdict["code"] for verdict in found["verdicts"]["all"]] == ["even", "near", "sink"]
     assert found["warnings"]["first"] == [], "the highest layer is not known to be local"
 
 

@@ -266,12 +266,18 @@ def test_of_scores_that_are_as_high_the_narrower_counts() -> None:
     assert role(wide)["name"] == "local"
 
 
-def test_the_highest_score_reaches_the_threshold_whichever_score_names_the_role() -> None:
+def test_where_the_narrower_of_equal_scores_misses_the_threshold_the_wider_is_the_role() -> None:
+    """The number beside a role is its own: never another score's that reached the threshold for it."""
     weights = 0.97 * EXACT["previous"] + 0.03 * at(*(i - 2 for i in ROWS))
     (head,) = heads(weights[None])
     previous, local = (head["scores"][name]["corrected"] for name in ("previous", "local"))
+    assert previous < local
     found = role_of(head, (previous + local) / 2)
-    assert (found["name"], found["corrected"]) == ("previous", local)
+    assert (found["name"], found["corrected"]) == ("local", local)
+    found = role_of(head, previous)
+    assert (found["name"], found["corrected"]) == ("previous", previous)
+    found = role_of(head, 1.1)
+    assert (found["name"], found["best"], found["corrected"]) == ("mixed", "local", local)
 
 
 def test_low_scores_that_differ_are_no_tie() -> None:

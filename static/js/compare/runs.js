@@ -4,6 +4,7 @@ import * as api from '../api.js';
 import { forgetRun, recentRuns } from '../recent.js';
 import { parseCompare } from './address.js';
 import { NO_SIDE, runOf, SIDES, siteOf } from './state.js';
+import { headBeside } from '../select.js';
 
 const last = (count) => count - 1;
 const PLACE = ['site', 'layer', 'head'];
@@ -23,7 +24,7 @@ function completed({ a, b }, sameRun) {
 function fitted(view, summary) {
   const site = summary.sites.find((one) => one.site === view.site) ?? summary.sites[0];
   const index = (value, count) => (Number.isInteger(value) ? Math.min(value, last(count)) : value ?? 0);
-  return { site: site.site, layer: index(view.layer, site.n_layers), head: index(view.head, site.n_heads) };
+  return { site: site.site, layer: index(view.layer, site.n_layers), head: headBeside(view.layer, index(view.head, site.n_heads)) };
 }
 
 /** Connects the choosers with the server; the address is read once here. */

@@ -7,7 +7,7 @@ import { t, whole } from '../i18n.js';
 import { labelParts } from '../labels.js';
 import { entryOf } from '../recent.js';
 import { groupTokens, segmentsOf } from '../text.js';
-import { indexOptions } from '../views/head-choice.js';
+import { indexOptions, showChoice } from '../views/head-choice.js';
 import { siteName } from '../views/sites.js';
 import { runOf, siteOf } from './state.js';
 
@@ -80,7 +80,8 @@ function mountSide(root, store, side) {
       fill(part('excerpt'), excerpt(summary));
     }
     const view = state.view[side];
-    [site.value, layer.value, head.value] = [shown.site, String(view.layer), String(view.head)];
+    site.value = shown.site;
+    showChoice({ layer, head }, view);
     part('open').href = `/#${new URLSearchParams({ run: summary.id, site: shown.site, layer: view.layer, head: view.head })}`;
     part('map-title').textContent = t('compare.map', { side: side.toUpperCase(), layer: placeName(view.layer), head: placeName(view.head) });
   });

@@ -61,9 +61,10 @@ function figureCell(name, figure, reason) {
 /** The figures below it are of all weights: a sign says where the role was read from others. */
 function roleCell(entry) {
   if (!entry) return missing(t('compare.figures_single'));
-  const { name, best, of } = roleOf(entry, FINDER.threshold);
+  const role = roleOf(entry, FINDER.threshold);
+  const { name, best, of } = role;
   const sinks = sinkTags(entry);
-  const source = best && of !== 'all' ? roleSource(entry) : null;
+  const source = best && of !== 'all' ? roleSource(entry, role) : null;
   return el('td', { class: 'number role' }, name === 'sink' ? null : roleName(name), source, sinks.map((tag) => [' ', tag]).flat());
 }
 

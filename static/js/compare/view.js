@@ -1,6 +1,7 @@
 /** Changes of the view that need no server: heads, colour scale, linked zoom; and the address. Answers head, scale, zoom…, copy-link; emits link-read. */
 
 import { copyLink } from '../controllers/copy.js';
+import { headBeside } from '../select.js';
 import { scaled, squared, WHOLE } from '../zoom.js';
 import { formatCompare } from './address.js';
 import { segmentsOf } from './link.js';
@@ -15,7 +16,8 @@ export function controlView(store, begin) {
 
   store.on('head', ({ side, ...fields }) => {
     const site = fields.site && fields.site !== store.state.view[side].site;
-    view({ [side]: { ...store.state.view[side], ...fields }, ...(site ? WHOLE : {}) });
+    const given = { ...store.state.view[side], ...fields };
+    view({ [side]: { ...given, head: headBeside(given.layer, given.head) }, ...(site ? WHOLE : {}) });
     if (site) store.emit('let-go');
   });
   store.on('scale', ({ scale }) => view({ scale }));

@@ -35,11 +35,13 @@ export function controlDraft(store) {
   store.subscribe(names, (state) => write(pick(state)), { now: false });
 
   let asked = 0;
-  store.on('example', async ({ src }) => {
+  store.on('example', async ({ src, run = false }) => {
     asked += 1;
     const ticket = asked;
     const example = await getExample(src).catch(() => null);
-    if (ticket === asked && example !== null) store.set({ text: example.trimEnd(), pair: '', target: '', truncate: 'error' });
+    if (ticket !== asked || example === null) return;
+    store.set({ text: example.trimEnd(), pair: '', target: '', truncate: 'error' });
+    if (run) store.emit('run', {});
   });
   store.on('type', ({ text: typed, field = 'text' }) => {
     asked += 1; // an example still on its way must not replace what was typed

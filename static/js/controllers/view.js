@@ -2,7 +2,7 @@
 
 import { clampView } from '../address.js';
 import { clampFinder } from '../finder-address.js';
-import { isCross, mapSize, shownRange, shownSides, sidesOf, siteOf, tokensOf } from '../select.js';
+import { headBeside, isCross, mapSize, shownRange, shownSides, sidesOf, siteOf, tokensOf } from '../select.js';
 import { scaled, squared, WHOLE } from '../zoom.js';
 
 /** View and finder of another site. The chosen token stays where it is on the same axis of both. */
@@ -20,7 +20,8 @@ export function controlView(store) {
 
   store.on('head', ({ layer, head }) => {
     const { state } = store;
-    const given = { layer: layer ?? state.view.layer, head: head ?? state.view.head };
+    const at = layer ?? state.view.layer;
+    const given = { layer: at, head: headBeside(at, head ?? state.view.head) };
     store.set({ view: { ...state.view, ...given }, preview: null, cursor: null });
   });
   store.on('preview', (head) => {

@@ -11,6 +11,14 @@ export function indexOptions(count) {
   return [...numbers, ...['mean', 'max'].map((value) => el('option', { value }, t(`head.all_${value}`)))];
 }
 
+/** Shows what is chosen. Over all layers no single head can be: it says why, and offers all of them. */
+export function showChoice({ layer, head }, chosen) {
+  const single = Number.isInteger(chosen.layer);
+  for (const option of head.options) option.disabled = !single && !['mean', 'max'].includes(option.value);
+  head.title = single ? '' : t('head.over_layers');
+  [layer.value, head.value] = [String(chosen.layer), String(chosen.head)];
+}
+
 /** Mounts + − and "whole", which emit zoom-by and zoom-out. Gives a function of the view's ranges that tells which can be pressed. */
 export function mountZoomButtons(root, store) {
   const [closer, wider, all] = ['zoom-in', 'zoom-out', 'zoom-all'].map((name) => ref(root, name));

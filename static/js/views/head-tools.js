@@ -7,7 +7,7 @@ import { readIndex } from '../address-fields.js';
 import { el, fill, ref } from '../dom.js';
 import { t } from '../i18n.js';
 import { finished, shownHead, siteOf } from '../select.js';
-import { indexOptions, mountZoomButtons } from './head-choice.js';
+import { indexOptions, mountZoomButtons, showChoice } from './head-choice.js';
 import { mountSegments } from './segments.js';
 import { siteName } from './sites.js';
 
@@ -43,9 +43,7 @@ export function mountHeadTools(root, store) {
       fill(site, summary.sites.map(({ site: name }) => el('option', { value: name }, siteName(name))));
       ref(root, 'site-label').hidden = summary.sites.length < 2;
     }
-    const chosen = shownHead(state);
-    layer.value = String(chosen.layer);
-    head.value = String(chosen.head);
+    showChoice({ layer, head }, shownHead(state));
     site.value = shown.site;
     head.disabled = state.view.lens === 'rollout'; // a mean over the heads, whichever is chosen
     ref(root, 'head-top').classList.toggle('is-preview', state.preview !== null);

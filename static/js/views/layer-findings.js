@@ -11,12 +11,13 @@ function layersText([first, last]) {
   return first === last ? t('finding.layer', { n: whole(first) }) : t('finding.layers', { first: whole(first), last: whole(last) });
 }
 
-/** A finding's numbers as a sentence wants them. */
-function values({ layers, share, chance, ...rest }, near) {
+/** A finding's numbers as a sentence wants them; those with a sink have their own names. */
+function values({ layers, share, chance, sink, whole: all, ...rest }, near) {
   const numbers = Object.fromEntries(Object.entries(rest).filter(([, value]) => typeof value === 'number').map(([name, value]) => [name, fixedText(value, 1)]));
   return {
     near: whole(near), ...numbers, layers: layers ? layersText(layers) : '',
     share: share === undefined ? '' : percent(share), chance: chance === undefined ? '' : percent(chance),
+    sink: Number.isFinite(sink) ? percent(sink) : '', mean_all: all ? fixedText(all.mean, 1) : '', uniform_all: all ? fixedText(all.uniform, 1) : '', share_all: all ? percent(all.share) : '',
   };
 }
 
@@ -31,7 +32,10 @@ function alikeItem(alike) {
 
 function sentence(kind, finding, near) {
   const key = `${kind}.${finding.code}`;
-  return has(key) ? t(key, values(finding, near)) : null;
+  if (!has(key)) return null;
+  const given = values(finding, near);
+  const beside = finding.whole && finding.code !== 'sink' ? t(`finding.beside_sink${finding.code === 'near' ? '_near' : ''}`, given) : null;
+  return beside ? t('finding.joint', { said: t(key, given), more: beside }) : t(key, given);
 }
 
 function moreItem(texts) {

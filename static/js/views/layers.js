@@ -19,7 +19,16 @@ function commonUniform(layers) {
   return known.length && known.every((layer) => text(layer) === text(known[0])) ? known[0] : null;
 }
 
-const quiet = (shown, value) => (shown ? el('span', { class: 'layer-uniform' }, ` ${far(value)}`) : null);
+/** A second number of a cell, with the word that says what it is. */
+const quiet = (shown, words) => (shown ? el('span', { class: 'layer-uniform' }, ` ${words()}`) : null);
+
+/** The figures that a row shows: with all weights those of what remains where the service reads the layer without its sink. */
+const figuresOf = (layer, version) => (version === 'all' ? layer[layer.of] ?? layer.all : layer[version]);
+
+/** Whether a row shows what remains beside a sink. */
+const isBeside = (layer, version) => version === 'all' && layer.of === 'first' && Boolean(layer.first);
+
+const withSink = (layer) => t('layers.with_sink', { n: far(layer.all.distance.mean), share: fixedText(layer.sink, 2) });
 
 function alikeCell(alike) {
   if (!alike.length) return el('td');
@@ -28,17 +37,21 @@ function alikeCell(alike) {
   return el('td', { class: 'layer-alike', title: words.join(', ') }, `${alike[0][0]} ≈ ${alike[0][1]}${more}`);
 }
 
-function layerRow({ layer }, figures, given) {
+function layerRow(entry, figures, given) {
+  const { layer } = entry;
   const { distance, window } = figures ?? {};
   const apart = !given.common;
+  const beside = isBeside(entry, given.version);
   const label = distance ? t('layers.row', {
     layer, mean: fixedText(distance.mean, 1), spread: fixedText(distance.spread, 1), uniform: fixedText(distance.uniform, 1), half: far(window?.within_50), most: far(window?.within_90),
   }) : t('finder.untested');
   const button = el('button', { type: 'button', tabindex: -1, 'data-key': `layer-${layer}`, 'aria-label': label }, String(layer));
   return el('tr', { 'data-layer': layer }, el('th', { scope: 'row' }, button),
     el('td', {}, figures?.curve ? curve(figures.curve, figures.uniform_curve, given) : '–'),
-    el('td', { class: 'number' }, distance ? [fixedText(distance.mean, 1), el('span', { class: 'layer-spread' }, ` ± ${fixedText(distance.spread, 1)}`), quiet(apart, distance.uniform)] : '–'),
-    el('td', { class: 'number' }, window ? [`${far(window.within_50)} / ${far(window.within_90)}`, apart ? el('span', { class: 'layer-uniform' }, ` ${far(window.uniform_50)} / ${far(window.uniform_90)}`) : null] : '–'),
+    el('td', { class: 'number' }, distance ? [fixedText(distance.mean, 1), el('span', { class: 'layer-spread' }, ` ± ${fixedText(distance.spread, 1)}`),
+      quiet(apart, () => t('layers.uniform_is', { n: far(distance.uniform) })), quiet(beside, () => withSink(entry))] : '–'),
+    el('td', { class: 'number' }, window ? [`${far(window.within_50)} / ${far(window.within_90)}`, 
+      quiet(apart, () => t('layers.uniform_is', { n: `${far(window.uniform_50)} / ${far(window.uniform_90)}` }))] : '–'),
     given.anyAlike ? alikeCell(given.alike[layer] ?? []) : null);
 }
 
@@ -52,23 +65,25 @@ function headRow(bins, given) {
   return el('tr', {}, names.map((name, at) => el('th', { scope: 'col', class: at === 2 || at === 3 ? 'number' : null }, name ? t(name) : [t('layers.curve'), scaleLine(bins)])));
 }
 
-function versionChoice(version, store) {
-  const button = (value) => el('button', { type: 'button', 'data-key': `version-${value}`, 'aria-pressed': String(version === value), onclick: () => store.emit('find', { version: value }) }, t(`layers.version_${value}`));
+function versionChoice(version, store, beside) {
+  const button = (value) => el('button', { type: 'button', 'data-key': `version-${value}`, 'aria-pressed': String(version === value), onclick: () => store.emit('find', { version: value }) }, t(`layers.version_${value === 'all' && beside ? 'beside' : value}`));
   return el('div', { class: 'segments', role: 'group', 'aria-label': t('layers.version') }, button('all'), button('first'));
 }
 
 function content({ bins, near, layers, verdicts, warnings }, wanted, alike, store) {
   const some = layers.some(({ first }) => first);
   const version = some ? wanted : 'all';
-  const figures = layers.map((layer) => layer[version]);
+  const figures = layers.map((layer) => figuresOf(layer, version));
+  const beside = layers.some((layer) => isBeside(layer, 'all'));
   if (!figures.some(Boolean)) return [el('p', { class: 'fine' }, t('finder.untested'))];
   const known = figures.filter(Boolean);
   const largest = Math.max(...known.flatMap((one) => [...(one.curve ?? []), ...(one.uniform_curve ?? [])]));
   const common = commonUniform(known);
-  const given = { bins, largest, common, alike, anyAlike: alike.some((pairs) => pairs.length) };
+  const given = { version, bins, largest, common, alike, anyAlike: alike.some((pairs) => pairs.length) };
   return [
     findings(verdicts[version], warnings[version], alike, near),
-    some ? versionChoice(version, store) : null,
+    some ? versionChoice(version, store, beside) : null,
+    beside && version === 'all' ? el('p', { class: 'fine' }, t('layers.beside_what')) : null,
     el('table', { class: 'layers-table' }, el('thead', {}, headRow(bins, given)),
       el('tbody', {}, common ? uniformRow(common, given) : null, layers.map((layer, at) => layerRow(layer, figures[at], given)))),
     el('p', { class: 'fine layers-legend' }, el('span', { class: 'key-bar', 'aria-hidden': 'true' }), t('layers.legend_bar'), el('span', { class: 'key-line', 'aria-hidden': 'true' }), t('layers.legend_line')),

@@ -11,7 +11,7 @@ import { finished, sameHead, shownHead } from '../select.js';
 import { COLUMNS } from '../table-columns.js';
 import { roleName, scoreName } from './finder-bar.js';
 import { pointingAt } from './pointing.js';
-import { roleSource, sinkTags } from './role-parts.js';
+import { madeBy, roleSource, sinkTags } from './role-parts.js';
 import { figuresFailed } from './retry.js';
 import { showHidden } from './sideways.js';
 
@@ -36,8 +36,8 @@ function placeCell({ layer, head }) {
   return el('th', { scope: 'row', class: 'is-place' }, el('button', { type: 'button', tabindex: -1, 'aria-label': t('finder.open', { layer, head }) }, `${layer}·${head}`));
 }
 
-/** Whether the figures of the row are others than those that its role was read from. */
-const isApart = ({ best, of }, { score, version }) => best && (of !== 'all' || (score === 'best' && version !== 'all'));
+/** Whether other columns of the row are of other weights than those that its role was read from. */
+const isApart = ({ best, of }, { version }) => best && of !== version;
 
 /** By the clearest role every row shows the score behind it: where the head is none of those, it is named. */
 const nearest = ({ best, strong }, score) => (score === 'best' && best && !strong ? el('span', { class: 'quiet' }, ` · ${scoreName(best)}`) : null);
@@ -45,8 +45,8 @@ const nearest = ({ best, strong }, score) => (score === 'best' && best && !stron
 function roleCell(entry, role, finder) {
   const sinks = sinkTags(entry);
   const name = role.name === 'sink' && sinks.length ? null : roleName(role.name);
-  const source = isApart(role, finder) ? roleSource(entry) : null;
-  return el('td', { class: 'is-role' }, name, nearest(role, finder.score), source, sinks.length && name ? ' ' : null, sinks);
+  const source = isApart(role, finder) ? roleSource(entry, role) : null;
+  return el('td', { class: 'is-role' }, name, madeBy(role, finder.score), nearest(role, finder.score), source, sinks.length && name ? ' ' : null, sinks);
 }
 
 /** A row with its cells as far as one has scrolled to the right; a row that is there gets what it lacks of them. */
