@@ -6,7 +6,7 @@ No answer holds the user's text or an exception's words; a 500 gives the request
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -44,6 +44,22 @@ class BodyTooLarge(HTTPException):
     def __init__(self, limit: int) -> None:
         super().__init__(413)
         self.limit = limit
+
+
+class Malformed(HTTPException):
+    """A body that is not JSON, in words. Raised while the body is read, where only HTTP's own errors pass."""
+
+    def __init__(self, words: str, **details: Any) -> None:
+        super().__init__(400)
+        self.words, self.details = words, details
+
+
+class UnusableFields(HTTPException):
+    """Well-formed JSON that cannot be meant, as problems by place. Raised where only HTTP's own errors pass."""
+
+    def __init__(self, found: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(422)
+        self.found = found
 
 
 STATUS: dict[type[domain.DomainError], int] = {
@@ -168,8 +184,12 @@ def _on_invalid(request: Request, error: Exception) -> Response:
 
 def _malformed(unit: str, position: int) -> Response:
     """A body that is no JSON, with the first place that shows it, counted from 0."""
+    return _not_json(f"It cannot be read at {unit} {position}.", {"position": position})
+
+
+def _not_json(words: str, details: Mapping[str, Any]) -> Response:
     code, message = HTTP_CODES[400]
-    return error_response(400, code, f"{message} It cannot be read at {unit} {position}.", {"position": position})
+    return error_response(400, code, f"{message} {words}", details)
 
 
 def too_large(limit: int) -> JSONResponse:
@@ -183,6 +203,10 @@ def _on_http(request: Request, error: Exception) -> Response:
     status = error.status_code
     if isinstance(error, BodyTooLarge):
         return too_large(error.limit)
+    if isinstance(error, UnusableFields):
+        return _on_domain_error(request, domain.InvalidRequest(problems.fields(error.found)))
+    if isinstance(error, Malformed):
+        return _not_json(error.words, error.details)
     if status == 400 and isinstance(error.__cause__, UnicodeDecodeError):
         return _malformed("byte", error.__cause__.start)
     code, message = HTTP_CODES.get(status, (HTTPStatus(status).name.lower(), HTTPStatus(status).description))

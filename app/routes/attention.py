@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from app.bodies import StrictRoute
 from app.dependencies import Everything, Services
 from app.errors import responses
 from app.routes.answers import JSON, json_bytes
@@ -25,7 +26,7 @@ SITES = {
     "encoder-decoder": ("encoder.self", "decoder.self", "decoder.cross"),
 }
 
-router = APIRouter(prefix="/api", tags=["runs"])
+router = APIRouter(prefix="/api", tags=["runs"], route_class=StrictRoute)
 
 
 @router.post("/attention", response_model=schemas.Attention, responses=responses(400, 404, 409, 413, 415, 422, 503))

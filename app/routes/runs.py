@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
+from app.bodies import StrictRoute
 from app.dependencies import Everything, Runs, client_gone
 from app.errors import responses, stream_responses
 from app.routes.answers import NOT_MODIFIED, content_tag, json_bytes, tagged, unchanged
@@ -19,7 +20,7 @@ from app.services.live import LiveRun, Owner
 from app.services.records import Options, RunRecord
 from app.services.runs import RunRequest
 
-router = APIRouter(prefix="/api/runs", tags=["runs"])
+router = APIRouter(prefix="/api/runs", tags=["runs"], route_class=StrictRoute)
 
 
 @router.post(

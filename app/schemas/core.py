@@ -34,9 +34,9 @@ TargetText = Annotated[
 
 
 class _Request(BaseModel):
-    """A body about a text; a field that it does not know it refuses."""
+    """A body about a text; a field that it does not know it refuses, and a value of another type than is named."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     model: Annotated[Text, Field(max_length=200, description="id from GET /api/models", examples=["smollm2-135m"])]
     text: Annotated[Text, Field(description="what to look at", examples=["The cat saw the cat."])]
