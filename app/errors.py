@@ -67,6 +67,7 @@ STATUS: dict[type[domain.DomainError], int] = {
     domain.UnknownModel: 404,
     domain.RunGone: 404,
     domain.NotComputed: 404,
+    domain.RunDamaged: 410,
     domain.ModelUnavailable: 409,
     domain.ModelNeedsDownload: 409,
     domain.RunNotFinished: 409,
@@ -84,6 +85,8 @@ STATUS: dict[type[domain.DomainError], int] = {
     domain.InvalidRequest: 422,
     domain.LensRefused: 422,
     domain.QueueFull: 503,
+    domain.NotWritable: 503,
+    domain.ShuttingDown: 503,
 }
 CLIENT_GONE = 499  # for the log alone: nobody reads the answer
 HTTP_CODES = {
@@ -100,8 +103,9 @@ EVENT_CODES = {"download_failed": "The download did not end well, or none was st
 DESCRIPTIONS = {
     **{status: message for status, (_, message) in HTTP_CODES.items()},
     409: "The model or the run is not in a state for this; the code says which.",
+    410: "What is stored of the run is damaged. POST the same text again to compute it again.",
     422: "The text or a parameter cannot be used; details name the field or the valid range.",
-    503: "As many runs wait as the queue may hold; see Retry-After.",
+    503: "As many runs wait as the queue may hold, or the server is being stopped; see Retry-After.",
 }
 
 
@@ -158,7 +162,8 @@ def _wants_page(request: Request) -> bool:
 
 def _on_domain_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, domain.DomainError)
-    headers = {"Retry-After": str(error.retry_after_s)} if isinstance(error, domain.QueueFull) else None
+    later = isinstance(error, domain.QueueFull | domain.ShuttingDown)
+    headers = {"Retry-After": str(error.retry_after_s)} if later else None
     return error_response(STATUS[type(error)], error.code, error.message, error.details, headers)
 
 

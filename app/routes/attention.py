@@ -15,8 +15,8 @@ from app.routes.parameters import chosen_site
 from app.routes.runs import wait_for
 from app.schemas import core as schemas
 from app.services.errors import OutOfRange, TooManyWeights
+from app.services.run_files import Stored
 from app.services.runs import RunRequest
-from app.services.store import Stored
 from app.services.windows import nested
 from models.protocol import ShouldStop
 

@@ -22,7 +22,9 @@ router = APIRouter(prefix="/api", tags=["compare"])
 RunId = Annotated[str, Query(max_length=64, description="a finished run")]
 
 
-@router.get("/compare", response_model=schemas.Comparison, responses={**NOT_MODIFIED, **responses(404, 409, 413, 422)})
+@router.get(
+    "/compare", response_model=schemas.Comparison, responses={**NOT_MODIFIED, **responses(404, 409, 410, 413, 422)}
+)
 def compare(
     request: Request,
     services: Everything,

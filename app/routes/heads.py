@@ -18,7 +18,7 @@ from models.roles import THRESHOLD
 
 router = APIRouter(prefix="/api/runs/{run_id}", tags=["heads"])
 
-REFUSALS = {**NOT_MODIFIED, **responses(404, 409, 422)}
+REFUSALS = {**NOT_MODIFIED, **responses(404, 409, 410, 422)}
 Figures = Annotated[Flag, Query(description="with pairs, false leaves out what does not depend on them")]
 Alike = Annotated[Flag, Query(description="also warn of heads of a layer that do nearly the same, which takes longer")]
 

@@ -26,7 +26,7 @@ BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
     responses={
         200: {"content": {NPY: BINARY}, "description": "npy: float32 distances (heads, heads)"},
         **NOT_MODIFIED,
-        **responses(404, 409, 422),
+        **responses(404, 409, 410, 422),
     },
 )
 def read_similarity(

@@ -18,7 +18,7 @@ router = APIRouter(prefix="/api/runs", tags=["runs"], route_class=StrictRoute)
 @router.post(
     "/{run_id}/stages",
     response_model=schemas.Stages,
-    responses=responses(400, 404, 409, 413, 415, 422, 503),
+    responses=responses(400, 404, 409, 410, 413, 415, 422, 503),
     dependencies=[NO_FIELDS],
 )
 async def compare_stages(run_id: str, request: Request, services: Everything) -> Response:

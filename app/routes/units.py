@@ -16,7 +16,7 @@ router = APIRouter(prefix="/api/runs/{run_id}", tags=["weights"])
 UnitKind = Annotated[schemas.Unit, Query(description="what rows and columns count")]
 
 
-@router.get("/units", response_model=schemas.Units, responses={**NOT_MODIFIED, **responses(404, 409, 422)})
+@router.get("/units", response_model=schemas.Units, responses={**NOT_MODIFIED, **responses(404, 409, 410, 422)})
 def read_units(
     run_id: str,
     request: Request,

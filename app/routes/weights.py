@@ -24,7 +24,7 @@ from app.routes.units import UnitKind
 from app.schemas import core as schemas
 from app.schemas.lenses import Lens
 from app.services import windows
-from app.services.store import Stored
+from app.services.run_files import Stored
 from models.lens_windows import LensRequest
 from models.protocol import SiteDescription
 
@@ -32,7 +32,7 @@ router = APIRouter(prefix="/api/runs/{run_id}", tags=["weights"])
 
 LensKind = Annotated[Lens, Query(description="what a cell shows: the weight, or another number made of it")]
 NPY = "application/x-npy"
-REFUSALS = {**NOT_MODIFIED, **responses(404, 409, 422)}
+REFUSALS = {**NOT_MODIFIED, **responses(404, 409, 410, 422)}
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 
 

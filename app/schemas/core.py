@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.errors import ErrorBody
 from app.schemas.lenses import LensAnswer
-from app.services.records import Stage, Status, Target, Truncate
+from app.services.records import Kept, Stage, Status, Target, Truncate
 
 Kind = Literal["decoder", "encoder", "encoder-decoder"]
 Pool = Literal["max", "mean"]
@@ -266,6 +266,10 @@ class RunSummary(_Answer):
     timings: RunTimings
     bytes: int
     stored: bool
+    kept: Annotated[
+        Kept | None,
+        Field(description="of a run that is done: whether the disk has it (`pending`: not yet); else it is lost early"),
+    ]
     error: ErrorBody | None
     links: RunLinks
 

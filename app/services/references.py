@@ -33,7 +33,7 @@ from models.reference.averages import average_heads
 from models.token_facts import facts_of
 from models.tokens import Token
 
-FORMAT_VERSION = f"1.{REFERENCE_VERSION}.{CAPTURE_VERSION}"
+FORMAT_VERSION = f"2.{REFERENCE_VERSION}.{CAPTURE_VERSION}"
 STOPPED = "Computing the reference panel was stopped. POST to this address again to compute it."
 CHANGED = "The model's weights changed while the panel waited. POST to this address again to compute it on these."
 PanelStatus = Literal["absent", "queued", "running", "done"]

@@ -5,6 +5,7 @@ It knows nothing of HTTP, and of models only what `models/protocol.py` says.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from app.services.errors import (
     DomainError,
     InvalidRequest,
     RunCancelled,
+    RunDamaged,
     RunFailed,
     RunGone,
     RunNotFinished,
@@ -25,7 +27,8 @@ from app.services.jobs import JobQueue
 from app.services.live import LiveRun, finished_run
 from app.services.ports import ModelEntry, Models
 from app.services.records import Options, RunRecord, Target, TextFacts, Texts, now
-from app.services.store import RunStore, Stored
+from app.services.run_files import Stored
+from app.services.store import RunStore
 from models.capture import VERSION as CAPTURE_VERSION
 from models.protocol import ShouldStop
 from models.tokens import Token
@@ -33,7 +36,7 @@ from models.tokens import Token
 REMEMBERED = 200  # failed and cancelled runs whose state can still be asked for
 DTYPE = "model"  # arithmetic follows the model's own type
 BOTH = "encoder-decoder"
-FORMAT_VERSION = f"1.{CAPTURE_VERSION}"  # of what is stored; a change makes older runs unreadable
+FORMAT_VERSION = f"2.{CAPTURE_VERSION}"  # of what is stored; a change makes older runs unreadable
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class RunService:
                 self._cancel(run)
 
     def find(self, identity: str) -> LiveRun:
-        """A run in whatever state. Raises RunGone."""
+        """A run in whatever state. Raises RunGone, RunDamaged."""
         with self._lock:
             live = self._live.get(identity)
             check = self._checks.get(identity)
@@ -122,7 +125,7 @@ class RunService:
         return check or finished_run(stored[0])
 
     def read(self, identity: str) -> Stored:
-        """A finished run and its capture. Raises RunGone, RunNotFinished, RunFailed, RunCancelled."""
+        """A finished run and its capture. Raises RunGone, RunDamaged, RunNotFinished, RunFailed, RunCancelled."""
         with self._lock:
             live = self._live.get(identity)
         if live is not None and live.record.status != "done":
@@ -186,6 +189,8 @@ class RunService:
         """Why no run could be made now; empty if one could."""
         threads = {"model": self._queue.alive, "store": self._store.alive}
         problems = [f"the {name} thread has stopped" for name, alive in threads.items() if not alive]
+        if self._store.disk.trouble is not None:
+            problems.append(f"the data folder takes no runs: {self._store.disk.trouble}")
         first = next(iter(self._models.list()), None)
         if first is None:
             return [*problems, "no model is configured"]
@@ -220,8 +225,10 @@ class RunService:
     def _join(self, identity: str, *, wanted: bool) -> LiveRun | None:
         with self._lock:
             run = self._joined(identity, wanted=wanted)
-        if run is None and (stored := self._store.get(identity)) is not None:
-            run = finished_run(stored[0])
+        if run is None:
+            with contextlib.suppress(RunDamaged):  # then it is computed again
+                if (stored := self._store.get(identity)) is not None:
+                    run = finished_run(stored[0])
         return run
 
     def _joined(self, identity: str, *, wanted: bool) -> LiveRun | None:

@@ -17,7 +17,7 @@ from app.services.jobs import JobQueue
 from app.services.live import LiveRun
 from app.services.ports import Models
 from app.services.records import Progress, RunRecord
-from app.services.store import Stored
+from app.services.run_files import Stored
 from models.protocol import AttentionModel, ShouldStop
 
 if TYPE_CHECKING:
