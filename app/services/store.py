@@ -64,8 +64,8 @@ class RunStore:
     def start(self) -> None:
         """Remove what an earlier process left half-written, count what is there, and start writing."""
         if not self.disk.probe():
-            logger.error("%s cannot be written (%s): stored runs are served", self._folder, self.disk.trouble)
-            logger.error("new runs are not kept until it can be")
+            words = "the data folder cannot be written (%s): stored runs are served, new ones stay in memory"
+            logger.error(words, self.disk.trouble)
         for leftover in self._folder.glob(f"{PARTIAL}*"):
             if not being_written(leftover):
                 shutil.rmtree(leftover, ignore_errors=True)
