@@ -93,6 +93,7 @@ HTTP_CODES = {
     400: ("malformed_json", "The body must be JSON in UTF-8."),
     404: ("not_found", "Nothing is here. GET /openapi.json lists every call."),
     405: ("method_not_allowed", "This address does not take this method; the Allow header names those that it takes."),
+    408: ("request_too_slow", "The request did not come whole in time: its headers within 10 s, its body within 30 s."),
     413: ("body_too_large", "The body is larger than this server takes. Send a shorter text."),
     415: ("unsupported_media_type", "Send JSON with the header Content-Type: application/json."),
     421: ("foreign_host", "This server does not answer to this Host. Use localhost, or set EVERYHEAD_ALLOWED_HOSTS."),
@@ -162,6 +163,11 @@ def _wants_page(request: Request) -> bool:
 
 def _on_domain_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, domain.DomainError)
+    return domain_error(error)
+
+
+def domain_error(error: domain.DomainError) -> JSONResponse:
+    """The JSON form of a refusal of the service."""
     later = isinstance(error, domain.QueueFull | domain.ShuttingDown)
     headers = {"Retry-After": str(error.retry_after_s)} if later else None
     return error_response(STATUS[type(error)], error.code, error.message, error.details, headers)

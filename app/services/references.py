@@ -15,9 +15,11 @@ from typing import Any, Literal
 
 from app.services.compute import Compute, guarded, model_facts, require_usable
 from app.services.errors import (
+    DomainError,
     InvalidRequest,
     NotComputed,
     RunCancelled,
+    ShuttingDown,
     WeightsChanged,
 )
 from app.services.jobs import JobQueue
@@ -140,10 +142,10 @@ class ReferenceService:
         """Stop everything unfinished."""
         with self._lock:
             for work in self._works.values():
-                self._stop(work)
+                self._stop(work, ShuttingDown())
 
-    def _stop(self, work: LiveRun) -> None:
-        Compute.cancel(work, RunCancelled(STOPPED))
+    def _stop(self, work: LiveRun, failure: DomainError | None = None) -> None:
+        Compute.cancel(work, failure or RunCancelled(STOPPED))
         self._queue.remove(work)
 
     def _chosen(self, model_id: str, implementation: str | None) -> tuple[ModelEntry, str]:

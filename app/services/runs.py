@@ -20,6 +20,7 @@ from app.services.errors import (
     RunFailed,
     RunGone,
     RunNotFinished,
+    ShuttingDown,
     TextEmpty,
 )
 from app.services.identity import load_key, run_id
@@ -176,12 +177,24 @@ class RunService:
             work.join(wanted=False)
         return work
 
-    def close(self) -> None:
-        """Stop every unfinished run, then wait for the worker and the writer."""
+    def refuse(self) -> None:
+        """Take no further work; what is stored can be read."""
+        self._queue.refuse()
+
+    def unfinished(self) -> list[LiveRun]:
+        """Runs and checks that wait or are being worked on."""
         with self._lock:
-            unfinished = [run for run in (*self._live.values(), *self._checks.values()) if not run.over]
-        for run in unfinished:
-            self._cancel(run)
+            return [run for run in (*self._live.values(), *self._checks.values()) if not run.over]
+
+    def stop(self) -> None:
+        """Stop every unfinished run; whoever waits for one is told that the server is being stopped."""
+        self.refuse()
+        for run in self.unfinished():
+            self._cancel(run, ShuttingDown())
+
+    def close(self) -> None:
+        """The same, then wait for the worker and the writer."""
+        self.stop()
         self._queue.close()
         self._store.close()
 
@@ -258,9 +271,9 @@ class RunService:
         for identity in past[: max(0, len(past) - REMEMBERED)]:
             del self._live[identity]
 
-    def _cancel(self, run: LiveRun) -> None:
+    def _cancel(self, run: LiveRun, failure: DomainError | None = None) -> None:
         """Stop a run (its state says so at once) or a check (its run stays done). Under the lock or at the end."""
-        self._compute.cancel(run)
+        self._compute.cancel(run, failure)
         self._queue.remove(run)
         if self._checks.get(run.record.id) is run:
             del self._checks[run.record.id]

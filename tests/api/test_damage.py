@@ -94,8 +94,9 @@ def write_brackets(folder: Path, opening: str) -> None:
 def calls(run: dict[str, Any]) -> list[str]:
     """Every address of a run."""
     here = run["links"]["self"]
-    single = f"{here}/rows?layer=0&head=0"
-    return [*(f"{here}{part}" for part in ("", "/events", "/heads", "/layers", "/overview", "/similarity")), single] + [
+    parts = ("", "/events", "/heads", "/layers", "/overview", "/similarity", "/rows?layer=0&head=0")
+    return [
+        *(f"{here}{part}" for part in parts),
         f"{here}/weights?layer=0&head=0",
         f"{here}/units?unit=word",
         f"/api/compare?a={run['id']}&b={run['id']}&layer_a=0&head_a=0&layer_b=1&head_b=0",
