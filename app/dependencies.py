@@ -11,6 +11,7 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
+from app.reading import Readers
 from app.services.comparison import Alignments
 from app.services.lenses import LensService
 from app.services.ports import Models
@@ -37,6 +38,7 @@ class Services:
     similarity: SimilarityService
     references: ReferenceService
     alignments: Alignments
+    readers: Readers
     threads: ThreadPoolExecutor
 
     async def stop(self) -> None:

@@ -8,13 +8,14 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.dependencies import Everything
 from app.errors import responses
+from app.reading import ReadRoute
 from app.routes.answers import NOT_MODIFIED, json_bytes, run_tag, tagged, unchanged
 from app.routes.parameters import Site, chosen_site
 from app.schemas import similarity as schemas
 from app.services.similarity import similarity_dict
 from app.services.windows import npy
 
-router = APIRouter(prefix="/api/runs", tags=["weights"])
+router = APIRouter(prefix="/api/runs", tags=["weights"], route_class=ReadRoute)
 
 NPY = "application/x-npy"
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
