@@ -5,28 +5,27 @@ from __future__ import annotations
 import gc
 import logging
 
-import uvicorn
+from pydantic import ValidationError
 
 from app.main import create_app
-from app.settings import Settings
-
-GRACE_S = 5  # open event streams are cut after so many seconds
+from app.services.identity import DataFolderUnusable, load_key
+from app.serving import server_of
+from app.settings import Settings, variable
 
 
 def main() -> None:
-    """Serve until stopped. uvicorn's own access log stays off: its lines hold paths, and paths hold run ids."""
+    """Serve until stopped; what cannot be started ends with one sentence and status 1."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    settings = Settings()
+    try:
+        settings = Settings()
+        load_key(settings.data_dir)
+    except ValidationError as error:
+        raise SystemExit("; ".join(f"{variable(one['loc'])}: {one['msg']}" for one in error.errors())) from None
+    except DataFolderUnusable as error:
+        raise SystemExit(str(error)) from None
     app = create_app(settings)
     gc.freeze()  # what was imported stays: looking through it for garbage stopped everything for a quarter of a second
-    uvicorn.run(
-        app,
-        host=settings.host,
-        port=settings.port,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=GRACE_S,
-    )
+    server_of(app, app.state.services.stop, host=settings.host, port=settings.port).run()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
+from app.reading import Readers
 from app.services.comparison import Alignments
 from app.services.lenses import LensService
 from app.services.ports import Models
@@ -21,6 +22,8 @@ from app.services.stages import StageService
 from app.settings import Settings
 
 T = TypeVar("T")
+
+FINISH_S = 2.0  # that what runs may take when the server is being stopped
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,19 @@ class Services:
     similarity: SimilarityService
     references: ReferenceService
     alignments: Alignments
+    readers: Readers
     threads: ThreadPoolExecutor
+
+    async def stop(self) -> None:
+        """End all work: what is nearly done may finish, the rest is refused while its clients can still be answered."""
+        self.runs.refuse()
+        if running := [asyncio.create_task(run.wait()) for run in self.runs.unfinished()]:
+            _, late = await asyncio.wait(running, timeout=FINISH_S)
+            for one in late:
+                one.cancel()
+        for part in (self.stages, self.references):
+            part.close()
+        self.runs.stop()
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """The result of a blocking call, without blocking the event loop."""

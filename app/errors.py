@@ -6,7 +6,7 @@ No answer holds the user's text or an exception's words; a 500 gives the request
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -46,11 +46,28 @@ class BodyTooLarge(HTTPException):
         self.limit = limit
 
 
+class Malformed(HTTPException):
+    """A body that is not JSON, in words. Raised while the body is read, where only HTTP's own errors pass."""
+
+    def __init__(self, words: str, **details: Any) -> None:
+        super().__init__(400)
+        self.words, self.details = words, details
+
+
+class UnusableFields(HTTPException):
+    """Well-formed JSON that cannot be meant, as problems by place. Raised where only HTTP's own errors pass."""
+
+    def __init__(self, found: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(422)
+        self.found = found
+
+
 STATUS: dict[type[domain.DomainError], int] = {
     domain.NotFound: 404,
     domain.UnknownModel: 404,
     domain.RunGone: 404,
     domain.NotComputed: 404,
+    domain.RunDamaged: 410,
     domain.ModelUnavailable: 409,
     domain.ModelNeedsDownload: 409,
     domain.RunNotFinished: 409,
@@ -68,12 +85,15 @@ STATUS: dict[type[domain.DomainError], int] = {
     domain.InvalidRequest: 422,
     domain.LensRefused: 422,
     domain.QueueFull: 503,
+    domain.NotWritable: 503,
+    domain.ShuttingDown: 503,
 }
 CLIENT_GONE = 499  # for the log alone: nobody reads the answer
 HTTP_CODES = {
     400: ("malformed_json", "The body must be JSON in UTF-8."),
     404: ("not_found", "Nothing is here. GET /openapi.json lists every call."),
     405: ("method_not_allowed", "This address does not take this method; the Allow header names those that it takes."),
+    408: ("request_too_slow", "The request did not come whole in time: its headers within 10 s, its body within 30 s."),
     413: ("body_too_large", "The body is larger than this server takes. Send a shorter text."),
     415: ("unsupported_media_type", "Send JSON with the header Content-Type: application/json."),
     421: ("foreign_host", "This server does not answer to this Host. Use localhost, or set EVERYHEAD_ALLOWED_HOSTS."),
@@ -84,8 +104,9 @@ EVENT_CODES = {"download_failed": "The download did not end well, or none was st
 DESCRIPTIONS = {
     **{status: message for status, (_, message) in HTTP_CODES.items()},
     409: "The model or the run is not in a state for this; the code says which.",
+    410: "What is stored of the run is damaged. POST the same text again to compute it again.",
     422: "The text or a parameter cannot be used; details name the field or the valid range.",
-    503: "As many runs wait as the queue may hold; see Retry-After.",
+    503: "As many runs wait as the queue may hold, or the server is being stopped; see Retry-After.",
 }
 
 
@@ -142,7 +163,13 @@ def _wants_page(request: Request) -> bool:
 
 def _on_domain_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, domain.DomainError)
-    headers = {"Retry-After": str(error.retry_after_s)} if isinstance(error, domain.QueueFull) else None
+    return domain_error(error)
+
+
+def domain_error(error: domain.DomainError) -> JSONResponse:
+    """The JSON form of a refusal of the service."""
+    later = isinstance(error, domain.QueueFull | domain.ShuttingDown)
+    headers = {"Retry-After": str(error.retry_after_s)} if later else None
     return error_response(STATUS[type(error)], error.code, error.message, error.details, headers)
 
 
@@ -168,8 +195,12 @@ def _on_invalid(request: Request, error: Exception) -> Response:
 
 def _malformed(unit: str, position: int) -> Response:
     """A body that is no JSON, with the first place that shows it, counted from 0."""
+    return _not_json(f"It cannot be read at {unit} {position}.", {"position": position})
+
+
+def _not_json(words: str, details: Mapping[str, Any]) -> Response:
     code, message = HTTP_CODES[400]
-    return error_response(400, code, f"{message} It cannot be read at {unit} {position}.", {"position": position})
+    return error_response(400, code, f"{message} {words}", details)
 
 
 def too_large(limit: int) -> JSONResponse:
@@ -183,6 +214,10 @@ def _on_http(request: Request, error: Exception) -> Response:
     status = error.status_code
     if isinstance(error, BodyTooLarge):
         return too_large(error.limit)
+    if isinstance(error, UnusableFields):
+        return _on_domain_error(request, domain.InvalidRequest(problems.fields(error.found)))
+    if isinstance(error, Malformed):
+        return _not_json(error.words, error.details)
     if status == 400 and isinstance(error.__cause__, UnicodeDecodeError):
         return _malformed("byte", error.__cause__.start)
     code, message = HTTP_CODES.get(status, (HTTPStatus(status).name.lower(), HTTPStatus(status).description))

@@ -15,6 +15,7 @@ from fastapi.middleware.gzip import GZipMiddleware
 from app import errors
 from app.dependencies import Services
 from app.middleware import Gate, HeadAsGet, LastResort
+from app.reading import COMPRESS_FROM_BYTES, COMPRESS_LEVEL, Readers
 from app.routes import (
     attention,
     compare,
@@ -47,7 +48,6 @@ from models.capture import Capture
 logger = logging.getLogger("everyhead")
 
 WAITING_THREADS = 16  # calls that may wait for a model to load
-COMPRESS_FROM_BYTES = 1024
 
 
 def create_app(settings: Settings | None = None, *, catalogue: Models | None = None) -> FastAPI:
@@ -66,6 +66,7 @@ def create_app(settings: Settings | None = None, *, catalogue: Models | None = N
         services.stages.close()
         services.references.close()
         services.runs.close()
+        services.readers.close()
         services.threads.shutdown(wait=False, cancel_futures=True)
 
     app = FastAPI(
@@ -77,7 +78,7 @@ def create_app(settings: Settings | None = None, *, catalogue: Models | None = N
         lifespan=lifespan,
     )
     app.state.services = services
-    app.add_middleware(GZipMiddleware, minimum_size=COMPRESS_FROM_BYTES, compresslevel=6)
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESS_FROM_BYTES, compresslevel=COMPRESS_LEVEL)
     app.add_middleware(Gate, allowed_hosts=settings.allowed_hosts, max_body_bytes=settings.max_body_bytes)
     app.add_middleware(HeadAsGet)
     app.add_middleware(LastResort)
@@ -122,4 +123,5 @@ def _services(settings: Settings, catalogue: Models | None) -> Services:
     lenses, similarity_of, alignments = LensService(), SimilarityService(), Alignments()
     store.when_forgotten(service.forget, stages_of.forget, lenses.forget, similarity_of.forget, alignments.forget)
     references_of = ReferenceService(catalogue, compute, queue, settings.data_dir / "references")
-    return Services(settings, catalogue, service, stages_of, lenses, similarity_of, references_of, alignments, threads)
+    parts = (stages_of, lenses, similarity_of, references_of, alignments)
+    return Services(settings, catalogue, service, *parts, Readers(), threads)

@@ -5,6 +5,7 @@ Plain ASGI. No line of a log holds a path, a query or a body: only the route's p
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import time
@@ -16,7 +17,8 @@ from starlette.responses import Response
 from starlette.routing import Match, Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.errors import BodyTooLarge, failure, plain_error, too_large
+from app.errors import BodyTooLarge, domain_error, failure, plain_error, too_large
+from app.services.errors import ShuttingDown
 
 logger = logging.getLogger("everyhead.requests")
 
@@ -81,6 +83,12 @@ class LastResort:
             logger.error("request %s: %s at %s", request_id, type(error).__name__, where)
             if status == 0:
                 await failure(Request(scope), request_id)(scope, receive, send_noting)
+        except asyncio.CancelledError:  # the server is being stopped and waits no longer
+            logger.warning("request %s was cut short", request_id)
+            if status == 0:
+                await domain_error(ShuttingDown())(scope, receive, send_noting)
+            else:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             route = getattr(scope.get("route"), "path", "-")
             took = (time.perf_counter() - started) * 1000

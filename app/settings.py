@@ -5,6 +5,7 @@ The table in the README is tested against this class. What the settings are used
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,13 +15,15 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 GIB = 1024**3
 MIB = 1024**2
 
+PREFIX = "EVERYHEAD_"
+
 CommaSeparated = Annotated[tuple[str, ...], NoDecode]
 
 
 class Settings(BaseSettings):
     """One value per environment variable: EVERYHEAD_ and the field's name in capitals, except HOST and PORT."""
 
-    model_config = SettingsConfigDict(env_prefix="EVERYHEAD_", extra="ignore", frozen=True, populate_by_name=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True, populate_by_name=True)
 
     host: str = Field("127.0.0.1", validation_alias="HOST", description="address to listen on")
     port: int = Field(8000, validation_alias="PORT", ge=0, le=65535, description="port to listen on (0: any free one)")
@@ -63,3 +66,9 @@ class Settings(BaseSettings):
     def _expand(cls, value: Path | None) -> Path | None:
         """~ becomes the home folder and the path absolute."""
         return None if value is None else value.expanduser().absolute()
+
+
+def variable(place: Sequence[int | str]) -> str:
+    """The environment variable of a field, as pydantic names its place in an error."""
+    name = str(place[0])
+    return name if name.isupper() else f"{PREFIX}{name.upper()}"

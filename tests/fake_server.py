@@ -7,9 +7,8 @@ import logging
 import tempfile
 from pathlib import Path
 
-import uvicorn
-
 from app.main import create_app
+from app.serving import server_of
 from app.settings import Settings
 from tests.fakes import FakeModel, FakeModels
 
@@ -35,7 +34,7 @@ def main() -> None:
         Settings(data_dir=data_dir, default_model="fake-30x9"),
         catalogue=FakeModels(model, load_s=given.load),
     )
-    uvicorn.run(app, host="127.0.0.1", port=given.port, access_log=False, timeout_graceful_shutdown=1)
+    server_of(app, app.state.services.stop, host="127.0.0.1", port=given.port, timeout_graceful_shutdown=4).run()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from app.bodies import StrictRoute
 from app.dependencies import Everything, Services
 from app.errors import responses
 from app.routes.answers import JSON, json_bytes
@@ -14,8 +15,8 @@ from app.routes.parameters import chosen_site
 from app.routes.runs import wait_for
 from app.schemas import core as schemas
 from app.services.errors import OutOfRange, TooManyWeights
+from app.services.run_files import Stored
 from app.services.runs import RunRequest
-from app.services.store import Stored
 from app.services.windows import nested
 from models.protocol import ShouldStop
 
@@ -25,7 +26,7 @@ SITES = {
     "encoder-decoder": ("encoder.self", "decoder.self", "decoder.cross"),
 }
 
-router = APIRouter(prefix="/api", tags=["runs"])
+router = APIRouter(prefix="/api", tags=["runs"], route_class=StrictRoute)
 
 
 @router.post("/attention", response_model=schemas.Attention, responses=responses(400, 404, 409, 413, 415, 422, 503))

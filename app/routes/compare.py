@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.dependencies import Everything
 from app.errors import responses
+from app.reading import ReadRoute
 from app.routes.answers import NOT_MODIFIED, json_bytes, run_tag, tagged, unchanged
 from app.routes.parameters import MAX_CELLS, Cells, Range, Site, Which, chosen_site, chosen_span, within
 from app.schemas import compare as schemas
@@ -17,12 +18,14 @@ from app.services.errors import DomainError
 from app.services.runs import RunService
 from models.protocol import Index
 
-router = APIRouter(prefix="/api", tags=["compare"])
+router = APIRouter(prefix="/api", tags=["compare"], route_class=ReadRoute)
 
 RunId = Annotated[str, Query(max_length=64, description="a finished run")]
 
 
-@router.get("/compare", response_model=schemas.Comparison, responses={**NOT_MODIFIED, **responses(404, 409, 413, 422)})
+@router.get(
+    "/compare", response_model=schemas.Comparison, responses={**NOT_MODIFIED, **responses(404, 409, 410, 413, 422)}
+)
 def compare(
     request: Request,
     services: Everything,

@@ -8,19 +8,20 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.dependencies import Everything, Runs
 from app.errors import responses
+from app.reading import ReadRoute
 from app.routes.answers import NOT_MODIFIED, json_bytes, run_tag, tagged, unchanged
-from app.routes.parameters import Pairs, Site, Threshold, chosen_site, pairs_of
+from app.routes.parameters import Flag, Pairs, Site, Threshold, chosen_site, pairs_of
 from app.schemas import heads as schemas
 from app.services.errors import InvalidRequest
 from app.services.heads import bins_of, heads_of, layers_of
 from app.services.pairs import asked_pairs, heads_on_pairs
 from models.roles import THRESHOLD
 
-router = APIRouter(prefix="/api/runs/{run_id}", tags=["heads"])
+router = APIRouter(prefix="/api/runs/{run_id}", tags=["heads"], route_class=ReadRoute)
 
-REFUSALS = {**NOT_MODIFIED, **responses(404, 409, 422)}
-Figures = Annotated[bool, Query(description="with pairs, false leaves out what does not depend on them")]
-Alike = Annotated[bool, Query(description="also warn of heads of a layer that do nearly the same, which takes longer")]
+REFUSALS = {**NOT_MODIFIED, **responses(404, 409, 410, 422)}
+Figures = Annotated[Flag, Query(description="with pairs, false leaves out what does not depend on them")]
+Alike = Annotated[Flag, Query(description="also warn of heads of a layer that do nearly the same, which takes longer")]
 
 
 @router.get("/heads", response_model=schemas.Heads, responses=REFUSALS)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
+from app.bodies import StrictRoute
 from app.dependencies import Everything
 from app.errors import responses, stream_responses
 from app.routes.parameters import NO_FIELDS
@@ -16,7 +17,7 @@ from app.schemas import core as schemas
 from app.services.records import Options
 from app.services.runs import RunRequest
 
-router = APIRouter(prefix="/api", tags=["models"])
+router = APIRouter(prefix="/api", tags=["models"], route_class=StrictRoute)
 
 
 @router.get("/models", responses=responses())

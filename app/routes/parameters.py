@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
+from app.bodies import TWICE
 from app.problems import OWN_WORDS
 from app.schemas.core import NoFields
 from app.services.errors import InvalidRequest, OutOfRange
@@ -53,6 +54,7 @@ def _from_to(low: float, high: float, pattern: str) -> BeforeValidator:
 
 Site = Annotated[str | None, Query(max_length=40, description="may be left out where the model has only one")]
 Index = Annotated[int, _written(NUMBER, "a number from 0"), Query(description="counted from 0")]
+Flag = Annotated[bool, _written("true|false", "true or false")]
 Which = Annotated[
     int | Literal["mean", "max"],
     _written(f"{NUMBER}|mean|max", "a number from 0, or mean or max"),
@@ -138,7 +140,7 @@ def _only_known(request: Request) -> None:
     known = _names(request.scope["route"].dependant)
     given = Counter(name for name, _ in request.query_params.multi_items())
     unknown = [{"type": "extra_forbidden", "loc": ("query", name)} for name in given if name not in known]
-    again = {"type": OWN_WORDS, "msg": "given more than once; give it once"}
+    again = {"type": OWN_WORDS, "msg": TWICE}
     problems = unknown + [{**again, "loc": ("query", name)} for name in given if name in known and given[name] > 1]
     if problems:
         raise RequestValidationError(problems)

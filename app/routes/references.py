@@ -10,6 +10,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
+from app.bodies import StrictRoute
 from app.dependencies import Everything
 from app.errors import responses, stream_responses
 from app.routes.answers import JSON, NOT_MODIFIED, content_tag, json_bytes, tagged, unchanged
@@ -18,7 +19,7 @@ from app.routes.runs import wait_for
 from app.schemas import references as schemas
 from app.services.references import ReferenceWork
 
-router = APIRouter(prefix="/api/models/{model_id:path}/reference", tags=["models"])
+router = APIRouter(prefix="/api/models/{model_id:path}/reference", tags=["models"], route_class=StrictRoute)
 
 Implementation = Annotated[
     Literal["own", "transformers"] | None, Query(description="one of the model's; its first if left out")

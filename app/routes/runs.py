@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
+from app.bodies import StrictRoute
 from app.dependencies import Everything, Runs, client_gone
 from app.errors import responses, stream_responses
 from app.routes.answers import NOT_MODIFIED, content_tag, json_bytes, tagged, unchanged
@@ -19,7 +20,7 @@ from app.services.live import LiveRun, Owner
 from app.services.records import Options, RunRecord
 from app.services.runs import RunRequest
 
-router = APIRouter(prefix="/api/runs", tags=["runs"])
+router = APIRouter(prefix="/api/runs", tags=["runs"], route_class=StrictRoute)
 
 
 @router.post(
@@ -50,7 +51,7 @@ async def create_run(
     return Response(content, 201, headers, "application/json")
 
 
-@router.get("/{run_id}", response_model=schemas.RunSummary, responses={**NOT_MODIFIED, **responses(404, 422)})
+@router.get("/{run_id}", response_model=schemas.RunSummary, responses={**NOT_MODIFIED, **responses(404, 410, 422)})
 def read_run(run_id: str, request: Request, runs: Runs) -> Response:
     """Everything about a run but its weights."""
     run = runs.find(run_id)
@@ -61,7 +62,7 @@ def read_run(run_id: str, request: Request, runs: Runs) -> Response:
     return unchanged(request, tag) or tagged(content, tag)
 
 
-@router.delete("/{run_id}", responses=responses(404, 422))
+@router.delete("/{run_id}", responses=responses(404, 422, 503))
 def delete_run(run_id: str, runs: Runs) -> schemas.Deleted:
     """Cancel an unfinished run unless somebody else waits for it; forget any other."""
     return schemas.Deleted.model_validate({"id": run_id, "outcome": runs.delete(run_id)})
@@ -70,7 +71,7 @@ def delete_run(run_id: str, runs: Runs) -> schemas.Deleted:
 @router.post(
     "/{run_id}/check",
     response_model=schemas.RunSummary,
-    responses=responses(400, 404, 409, 415, 422, 503),
+    responses=responses(400, 404, 409, 410, 415, 422, 503),
     dependencies=[NO_FIELDS],
 )
 async def check_run(run_id: str, request: Request, services: Everything) -> Response:
@@ -89,7 +90,7 @@ def _existing(run_id: str, runs: Runs) -> LiveRun:
     return runs.find(run_id)
 
 
-@router.get("/{run_id}/events", response_class=EventSourceResponse, responses=stream_responses(404, 422))
+@router.get("/{run_id}/events", response_class=EventSourceResponse, responses=stream_responses(404, 410, 422))
 async def follow_run(run: Annotated[LiveRun, Depends(_existing)]) -> AsyncIterator[ServerSentEvent]:
     """Server-sent `progress`, at once and at changes, then `done`, `failed` or `cancelled`. Closing cancels nothing."""
     async for record in run.changes():

@@ -8,13 +8,14 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.dependencies import Everything
 from app.errors import responses
+from app.reading import ReadRoute
 from app.routes.answers import NOT_MODIFIED, json_bytes, run_tag, tagged, unchanged
 from app.routes.parameters import Site, chosen_site
 from app.schemas import similarity as schemas
 from app.services.similarity import similarity_dict
 from app.services.windows import npy
 
-router = APIRouter(prefix="/api/runs", tags=["weights"])
+router = APIRouter(prefix="/api/runs", tags=["weights"], route_class=ReadRoute)
 
 NPY = "application/x-npy"
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
@@ -26,7 +27,7 @@ BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
     responses={
         200: {"content": {NPY: BINARY}, "description": "npy: float32 distances (heads, heads)"},
         **NOT_MODIFIED,
-        **responses(404, 409, 422),
+        **responses(404, 409, 410, 422),
     },
 )
 def read_similarity(

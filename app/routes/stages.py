@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
+from app.bodies import StrictRoute
 from app.dependencies import Everything
 from app.errors import responses
 from app.routes.answers import json_bytes
@@ -11,13 +12,13 @@ from app.routes.parameters import NO_FIELDS
 from app.routes.runs import wait_for
 from app.schemas import core as schemas
 
-router = APIRouter(prefix="/api/runs", tags=["runs"])
+router = APIRouter(prefix="/api/runs", tags=["runs"], route_class=StrictRoute)
 
 
 @router.post(
     "/{run_id}/stages",
     response_model=schemas.Stages,
-    responses=responses(400, 404, 409, 413, 415, 422, 503),
+    responses=responses(400, 404, 409, 410, 413, 415, 422, 503),
     dependencies=[NO_FIELDS],
 )
 async def compare_stages(run_id: str, request: Request, services: Everything) -> Response:

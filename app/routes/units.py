@@ -8,15 +8,16 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.dependencies import Everything
 from app.errors import responses
+from app.reading import ReadRoute
 from app.routes.answers import NOT_MODIFIED, json_bytes, run_tag, tagged, unchanged
 from app.schemas import lenses as schemas
 
-router = APIRouter(prefix="/api/runs/{run_id}", tags=["weights"])
+router = APIRouter(prefix="/api/runs/{run_id}", tags=["weights"], route_class=ReadRoute)
 
 UnitKind = Annotated[schemas.Unit, Query(description="what rows and columns count")]
 
 
-@router.get("/units", response_model=schemas.Units, responses={**NOT_MODIFIED, **responses(404, 409, 422)})
+@router.get("/units", response_model=schemas.Units, responses={**NOT_MODIFIED, **responses(404, 409, 410, 422)})
 def read_units(
     run_id: str,
     request: Request,

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from app.dependencies import Everything, Runs
+from app.dependencies import Everything
 from app.errors import responses
+from app.reading import ReadRoute
 from app.routes.answers import JSON, NOT_MODIFIED, json_bytes, run_tag, tagged, unchanged
 from app.routes.parameters import (
     MAX_CELLS,
@@ -24,21 +25,21 @@ from app.routes.units import UnitKind
 from app.schemas import core as schemas
 from app.schemas.lenses import Lens
 from app.services import windows
-from app.services.store import Stored
+from app.services.run_files import Stored
 from models.lens_windows import LensRequest
 from models.protocol import SiteDescription
 
-router = APIRouter(prefix="/api/runs/{run_id}", tags=["weights"])
+router = APIRouter(prefix="/api/runs/{run_id}", tags=["weights"], route_class=ReadRoute)
 
 LensKind = Annotated[Lens, Query(description="what a cell shows: the weight, or another number made of it")]
 NPY = "application/x-npy"
-REFUSALS = {**NOT_MODIFIED, **responses(404, 409, 422)}
+REFUSALS = {**NOT_MODIFIED, **responses(404, 409, 410, 422)}
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 
 
-def _finished(run_id: str, runs: Runs) -> Stored:
+async def _finished(run_id: str, services: Everything) -> Stored:
     """The run and its capture, or why there is none."""
-    return runs.read(run_id)
+    return await services.readers.read(lambda: services.runs.read(run_id))
 
 
 Finished = Annotated[Stored, Depends(_finished)]

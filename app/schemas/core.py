@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.errors import ErrorBody
 from app.schemas.lenses import LensAnswer
-from app.services.records import Stage, Status, Target, Truncate
+from app.services.records import Kept, Stage, Status, Target, Truncate
 
 Kind = Literal["decoder", "encoder", "encoder-decoder"]
 Pool = Literal["max", "mean"]
@@ -34,9 +34,9 @@ TargetText = Annotated[
 
 
 class _Request(BaseModel):
-    """A body about a text; a field that it does not know it refuses."""
+    """A body about a text; a field that it does not know it refuses, and a value of another type than is named."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     model: Annotated[Text, Field(max_length=200, description="id from GET /api/models", examples=["smollm2-135m"])]
     text: Annotated[Text, Field(description="what to look at", examples=["The cat saw the cat."])]
@@ -266,6 +266,10 @@ class RunSummary(_Answer):
     timings: RunTimings
     bytes: int
     stored: bool
+    kept: Annotated[
+        Kept | None,
+        Field(description="of a run that is done: whether the disk has it (`pending`: not yet); else it is lost early"),
+    ]
     error: ErrorBody | None
     links: RunLinks
 

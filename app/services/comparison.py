@@ -16,7 +16,7 @@ from app.services.errors import ComparisonTooLarge
 from app.services.kept import Kept
 from app.services.lenses import Side as Text
 from app.services.lenses import sides_of, tokens_of
-from app.services.store import Stored
+from app.services.run_files import Stored
 from app.services.windows import nested
 from models.alignment import Alignment, Columns, Segment, align, fold
 from models.pooling import cell_count, fit_steps, into_cells

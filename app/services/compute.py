@@ -193,6 +193,7 @@ class Compute:
         record = replace(
             run.record,
             status="done",
+            kept="pending",
             progress=Progress("done"),
             sites=tuple(result.capture.sites),
             card=result.card,

@@ -116,6 +116,39 @@ class RunGone(DomainError):
         super().__init__("This run is no longer stored. POST the same text to /api/runs to compute it again.")
 
 
+class RunDamaged(DomainError):
+    """What is stored of the run is not what was written: a disk or a hand changed it. It can only be computed again."""
+
+    code = "run_damaged"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "What is stored of this run is damaged and can no longer be read. POST the same text to /api/runs to "
+            "compute it again."
+        )
+
+
+class NotWritable(DomainError):
+    """The data folder takes no change now: what is stored can be read, and not deleted."""
+
+    code = "not_writable"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"The server cannot change its data folder ({why}), so nothing was deleted. GET /readyz says more."
+        )
+
+
+class ShuttingDown(DomainError):
+    """The server is being stopped and finishes nothing more that is not nearly done."""
+
+    code = "shutting_down"
+    retry_after_s = 10  # a restart takes about so long
+
+    def __init__(self) -> None:
+        super().__init__("The server is being stopped. Send the request again once it is back.")
+
+
 class RunNotFinished(DomainError):
     """The run has no weights yet."""
 

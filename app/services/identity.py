@@ -7,6 +7,7 @@ The same request gives the same id; a change of the model's revision or of the s
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -22,27 +23,53 @@ ID_BYTES = 16
 ID_FORM = re.compile(r"[0-9a-f]{32}")
 
 
+class DataFolderUnusable(Exception):
+    """Nothing can be served from this data folder. The message is one sentence for whoever starts the server."""
+
+
 def private_folder(folder: Path) -> Path:
-    """The folder, made if missing, open to its owner alone."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    folder.chmod(0o700)
+    """The folder, made if missing and then open to its owner alone. One that was there keeps its permissions."""
+    try:
+        folder.mkdir(parents=True, mode=0o700)
+    except FileExistsError:
+        if not folder.is_dir():
+            raise
+    else:
+        folder.chmod(0o700)  # whatever the umask is
     return folder
 
 
 def load_key(data_dir: Path) -> bytes:
-    """The key of this data folder, made once. Two processes that start together end up with the same one."""
-    path = private_folder(data_dir) / "run-id.key"
-    if not path.exists():
-        temporary = data_dir / f".run-id.{secrets.token_hex(8)}"
+    """The key of this data folder, made once. Two processes that start together end up with the same one.
+
+    Raises DataFolderUnusable where there is none and none can be made: without it no stored run has an address.
+    """
+    path = data_dir / "run-id.key"
+    try:
+        if not path.exists():
+            _make_key(private_folder(data_dir), path)
+        key = path.read_bytes()
+    except OSError as error:
+        why = f"{os.strerror(error.errno)}" if error.errno else type(error).__name__
+        message = f"The data folder {data_dir} cannot be used: {why}. Make it writable, or set EVERYHEAD_DATA_DIR."
+        raise DataFolderUnusable(message) from error
+    if len(key) != KEY_BYTES:
+        raise DataFolderUnusable(
+            f"The key of run ids, {path}, has {len(key)} bytes instead of {KEY_BYTES}. Restore it, or delete it "
+            "together with the folder runs beside it."
+        )
+    return key
+
+
+def _make_key(data_dir: Path, path: Path) -> None:
+    temporary = data_dir / f".run-id.{secrets.token_hex(8)}"
+    try:
         temporary.touch(mode=0o600)
         temporary.write_bytes(secrets.token_bytes(KEY_BYTES))
-        try:
-            os.link(temporary, path)  # fails if another process was first
-        except FileExistsError:
-            pass
-        finally:
-            temporary.unlink()
-    return path.read_bytes()
+        with contextlib.suppress(FileExistsError):  # another process was first
+            os.link(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def run_id(

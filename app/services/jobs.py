@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from app.services.errors import QueueFull
+from app.services.errors import QueueFull, ShuttingDown
 
 MAX_RETRY_S = 60
 
@@ -34,7 +34,7 @@ class JobQueue:
         self._before_each = before_each
         self._waiting: deque[Job] = deque()
         self._changed = threading.Condition()
-        self._closed = False
+        self._closed = self._refusing = False
         self._seconds_per_job = 5.0
         self._thread = threading.Thread(target=self._work, name="model", daemon=True)
 
@@ -47,9 +47,16 @@ class JobQueue:
         """Whether the worker thread is there to take jobs."""
         return self._thread.is_alive()
 
-    def submit(self, job: Job) -> None:
-        """Put a job at the end of the line. Raises QueueFull."""
+    def refuse(self) -> None:
+        """Take no further job; those that are in the line go on."""
         with self._changed:
+            self._refusing = True
+
+    def submit(self, job: Job) -> None:
+        """Put a job at the end of the line. Raises QueueFull, ShuttingDown."""
+        with self._changed:
+            if self._refusing:
+                raise ShuttingDown
             if len(self._waiting) >= self._limit:
                 raise QueueFull(self._limit, max(1, min(MAX_RETRY_S, round(self._seconds_per_job))))
             self._waiting.append(job)

@@ -9,7 +9,7 @@ from torch import Tensor
 from app.services.errors import LensRefused, OutOfRange
 from app.services.kept import Kept
 from app.services.records import RunRecord
-from app.services.store import Stored
+from app.services.run_files import Stored
 from models.errors import LensUnavailable
 from models.lens_windows import Axis, LensRequest, LensWindow, formula, lens_window
 from models.lenses import rollout

@@ -1,4 +1,4 @@
-"""Reference panels on disk: one JSON file each, written whole or not at all, open to its owner alone.
+"""Reference panels on disk: one JSON file with a checksum each, written whole or not at all, open to its owner alone.
 
 Files begin with the format that they are in. It knows neither models nor HTTP, nor what a panel holds.
 """
@@ -6,7 +6,6 @@ Files begin with the format that they are in. It knows neither models nor HTTP, 
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import secrets
@@ -14,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from app.services.disk import PARTIAL, being_written
 from app.services.identity import private_folder
-from app.services.store import PARTIAL, being_written
+from app.services.sealed import Damaged, sealed, unsealed
 
 logger = logging.getLogger("everyhead.references")
 
@@ -39,13 +39,12 @@ class PanelFiles:
     def read(self, key: str) -> Panel | None:
         """The panel, or None if it is not there (or cannot be read any more)."""
         try:
-            panel: Panel = json.loads(self._path(key).read_bytes())
+            return unsealed(self._path(key).read_bytes())
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
-            logger.warning("a reference panel cannot be read back (%s); treated as gone", type(error).__name__)
+        except (OSError, Damaged) as error:
+            logger.warning("a reference panel is damaged (%s): it has to be computed again", type(error).__name__)
             return None
-        return panel
 
     def write(self, key: str, panel: Panel, replaces: Callable[[Panel], bool]) -> bool:
         """Keep a panel in the place of those that it replaces; False if the disk did not take it."""
@@ -53,7 +52,7 @@ class PanelFiles:
         try:
             private_folder(self._folder)
             partial.touch(mode=0o600)
-            partial.write_bytes(json.dumps(panel).encode())
+            partial.write_bytes(sealed(panel))
             partial.replace(self._path(key))
         except OSError as error:
             logger.warning("a reference panel could not be written (%s)", type(error).__name__)

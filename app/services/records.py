@@ -18,6 +18,7 @@ Status = Literal["queued", "running", "done", "failed", "cancelled"]
 Stage = Literal["queued", "preparing", "tokenizing", "writing", "forward", "checking", "done"]
 Truncate = Literal["error", "cut_head", "cut_tail"]
 Target = Literal["given", "written"]
+Kept = Literal["pending", "kept", "not_kept"]
 UNFINISHED: tuple[Status, ...] = ("queued", "running")
 
 
@@ -91,7 +92,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run without its weights. `model` holds id, name, family, …, dtype, implementation, revision."""
+    """A run without its weights. `model` holds id, name, family, …, dtype, implementation, revision.
+
+    kept: whether the disk has it, once it is done: `pending` (soon), `kept`, or `not_kept` (the disk did not take it:
+    it can be read until the memory is needed, and is written if the disk takes it later)
+    """
 
     id: str
     status: Status
@@ -107,6 +112,7 @@ class RunRecord:
     timings: Timings = Timings()
     bytes: int = 0
     stored: bool = False
+    kept: Kept | None = None
     error: Failure | None = None
 
     @property
@@ -116,7 +122,7 @@ class RunRecord:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready, in the form of the API without links."""
-        data = {name: getattr(self, name) for name in ("id", "status", "created", "model", "bytes", "stored")}
+        data = {name: getattr(self, name) for name in ("id", "status", "created", "model", "bytes", "stored", "kept")}
         for name in ("options", "text", "progress", "timings"):
             data[name] = asdict(getattr(self, name))
         # vars, not asdict: tokens are flat, and there may be thousands.
@@ -132,7 +138,7 @@ class RunRecord:
         """The record that `as_dict` gave. Raises KeyError, TypeError or ValueError for anything else."""
         text = data["text"]
         return cls(
-            **{name: data[name] for name in ("id", "status", "created", "model", "bytes", "stored")},
+            **{name: data[name] for name in ("id", "status", "created", "model", "bytes", "stored", "kept")},
             options=Options(**data["options"]),
             text=TextFacts(**{**text, "kept": (text["kept"][0], text["kept"][1])}),
             progress=Progress(**data["progress"]),

@@ -15,9 +15,11 @@ from typing import Any, Literal
 
 from app.services.compute import Compute, guarded, model_facts, require_usable
 from app.services.errors import (
+    DomainError,
     InvalidRequest,
     NotComputed,
     RunCancelled,
+    ShuttingDown,
     WeightsChanged,
 )
 from app.services.jobs import JobQueue
@@ -33,7 +35,7 @@ from models.reference.averages import average_heads
 from models.token_facts import facts_of
 from models.tokens import Token
 
-FORMAT_VERSION = f"1.{REFERENCE_VERSION}.{CAPTURE_VERSION}"
+FORMAT_VERSION = f"2.{REFERENCE_VERSION}.{CAPTURE_VERSION}"
 STOPPED = "Computing the reference panel was stopped. POST to this address again to compute it."
 CHANGED = "The model's weights changed while the panel waited. POST to this address again to compute it on these."
 PanelStatus = Literal["absent", "queued", "running", "done"]
@@ -140,10 +142,10 @@ class ReferenceService:
         """Stop everything unfinished."""
         with self._lock:
             for work in self._works.values():
-                self._stop(work)
+                self._stop(work, ShuttingDown())
 
-    def _stop(self, work: LiveRun) -> None:
-        Compute.cancel(work, RunCancelled(STOPPED))
+    def _stop(self, work: LiveRun, failure: DomainError | None = None) -> None:
+        Compute.cancel(work, failure or RunCancelled(STOPPED))
         self._queue.remove(work)
 
     def _chosen(self, model_id: str, implementation: str | None) -> tuple[ModelEntry, str]:

@@ -5,6 +5,7 @@ It knows nothing of HTTP, and of models only what `models/protocol.py` says.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
@@ -15,9 +16,11 @@ from app.services.errors import (
     DomainError,
     InvalidRequest,
     RunCancelled,
+    RunDamaged,
     RunFailed,
     RunGone,
     RunNotFinished,
+    ShuttingDown,
     TextEmpty,
 )
 from app.services.identity import load_key, run_id
@@ -25,7 +28,8 @@ from app.services.jobs import JobQueue
 from app.services.live import LiveRun, finished_run
 from app.services.ports import ModelEntry, Models
 from app.services.records import Options, RunRecord, Target, TextFacts, Texts, now
-from app.services.store import RunStore, Stored
+from app.services.run_files import Stored
+from app.services.store import RunStore
 from models.capture import VERSION as CAPTURE_VERSION
 from models.protocol import ShouldStop
 from models.tokens import Token
@@ -33,7 +37,7 @@ from models.tokens import Token
 REMEMBERED = 200  # failed and cancelled runs whose state can still be asked for
 DTYPE = "model"  # arithmetic follows the model's own type
 BOTH = "encoder-decoder"
-FORMAT_VERSION = f"1.{CAPTURE_VERSION}"  # of what is stored; a change makes older runs unreadable
+FORMAT_VERSION = f"2.{CAPTURE_VERSION}"  # of what is stored; a change makes older runs unreadable
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,7 @@ class RunService:
                 self._cancel(run)
 
     def find(self, identity: str) -> LiveRun:
-        """A run in whatever state. Raises RunGone."""
+        """A run in whatever state. Raises RunGone, RunDamaged."""
         with self._lock:
             live = self._live.get(identity)
             check = self._checks.get(identity)
@@ -122,7 +126,7 @@ class RunService:
         return check or finished_run(stored[0])
 
     def read(self, identity: str) -> Stored:
-        """A finished run and its capture. Raises RunGone, RunNotFinished, RunFailed, RunCancelled."""
+        """A finished run and its capture. Raises RunGone, RunDamaged, RunNotFinished, RunFailed, RunCancelled."""
         with self._lock:
             live = self._live.get(identity)
         if live is not None and live.record.status != "done":
@@ -173,12 +177,24 @@ class RunService:
             work.join(wanted=False)
         return work
 
-    def close(self) -> None:
-        """Stop every unfinished run, then wait for the worker and the writer."""
+    def refuse(self) -> None:
+        """Take no further work; what is stored can be read."""
+        self._queue.refuse()
+
+    def unfinished(self) -> list[LiveRun]:
+        """Runs and checks that wait or are being worked on."""
         with self._lock:
-            unfinished = [run for run in (*self._live.values(), *self._checks.values()) if not run.over]
-        for run in unfinished:
-            self._cancel(run)
+            return [run for run in (*self._live.values(), *self._checks.values()) if not run.over]
+
+    def stop(self) -> None:
+        """Stop every unfinished run; whoever waits for one is told that the server is being stopped."""
+        self.refuse()
+        for run in self.unfinished():
+            self._cancel(run, ShuttingDown())
+
+    def close(self) -> None:
+        """The same, then wait for the worker and the writer."""
+        self.stop()
         self._queue.close()
         self._store.close()
 
@@ -186,6 +202,8 @@ class RunService:
         """Why no run could be made now; empty if one could."""
         threads = {"model": self._queue.alive, "store": self._store.alive}
         problems = [f"the {name} thread has stopped" for name, alive in threads.items() if not alive]
+        if self._store.disk.trouble is not None:
+            problems.append(f"the data folder takes no runs: {self._store.disk.trouble}")
         first = next(iter(self._models.list()), None)
         if first is None:
             return [*problems, "no model is configured"]
@@ -220,8 +238,10 @@ class RunService:
     def _join(self, identity: str, *, wanted: bool) -> LiveRun | None:
         with self._lock:
             run = self._joined(identity, wanted=wanted)
-        if run is None and (stored := self._store.get(identity)) is not None:
-            run = finished_run(stored[0])
+        if run is None:
+            with contextlib.suppress(RunDamaged):  # then it is computed again
+                if (stored := self._store.get(identity)) is not None:
+                    run = finished_run(stored[0])
         return run
 
     def _joined(self, identity: str, *, wanted: bool) -> LiveRun | None:
@@ -251,9 +271,9 @@ class RunService:
         for identity in past[: max(0, len(past) - REMEMBERED)]:
             del self._live[identity]
 
-    def _cancel(self, run: LiveRun) -> None:
+    def _cancel(self, run: LiveRun, failure: DomainError | None = None) -> None:
         """Stop a run (its state says so at once) or a check (its run stays done). Under the lock or at the end."""
-        self._compute.cancel(run)
+        self._compute.cancel(run, failure)
         self._queue.remove(run)
         if self._checks.get(run.record.id) is run:
             del self._checks[run.record.id]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from app.services.kept import Kept
-from app.services.store import Stored
+from app.services.run_files import Stored
 
 if TYPE_CHECKING:
     from models.similarity import Similarity

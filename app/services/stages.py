@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from app.services.compute import Compute, guarded, require_same_weights
-from app.services.errors import NoCounterpart, RunGone, StagesTooLong
+from app.services.errors import DomainError, NoCounterpart, RunGone, ShuttingDown, StagesTooLong
 from app.services.jobs import JobQueue
 from app.services.live import LiveRun
 from app.services.ports import Models
 from app.services.records import Progress, RunRecord
-from app.services.store import Stored
+from app.services.run_files import Stored
 from models.protocol import AttentionModel, ShouldStop
 
 if TYPE_CHECKING:
@@ -103,10 +103,10 @@ class StageService:
         """Stop every unfinished comparison."""
         with self._lock:
             for work in self._works.values():
-                self._stop(work)
+                self._stop(work, ShuttingDown())
 
-    def _stop(self, work: LiveRun) -> None:
-        Compute.cancel(work)
+    def _stop(self, work: LiveRun, failure: DomainError | None = None) -> None:
+        Compute.cancel(work, failure)
         self._queue.remove(work)
 
     def _refuse(self, record: RunRecord) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.main import create_app
+from app.serving import server_of
 from app.settings import Settings
 from tests.fakes import FakeModel, FakeModels
 
@@ -93,10 +93,9 @@ def settle(client: TestClient, run: dict[str, Any]) -> None:
 
 
 @contextmanager
-def serving(app: FastAPI) -> Iterator[str]:
+def serving(app: FastAPI, **config: Any) -> Iterator[str]:
     """Serve on a real socket, for what an in-process client cannot show: disconnects and streams. Gives the address."""
-    config = uvicorn.Config(app, port=0, log_config=None, access_log=False, timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
+    server = server_of(app, app.state.services.stop, port=0, log_config=None, timeout_graceful_shutdown=1, **config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     until(lambda: server.started)

@@ -91,14 +91,15 @@ def test_a_run_that_is_deleted_while_it_is_read_is_gone(start: Start, monkeypatc
     run = make_run(first, f"the {WORD} is here")
     settle(first, run)
     client = start()  # which has not read it yet
-    read = RunStore._read
+    store = services_of(client).runs._store
+    read = store._files.read
 
-    def deleting(store: RunStore, run_id: str) -> Any:  # noqa: ANN401  as the method in whose place it is
-        found = read(store, run_id)
+    def deleting(run_id: str) -> Any:  # noqa: ANN401  as the method in whose place it is
+        found = read(run_id)
         store.forget(run_id)
         return found
 
-    monkeypatch.setattr(RunStore, "_read", deleting)
+    monkeypatch.setattr(store._files, "read", deleting)
     assert client.get(f"/api/runs/{run['id']}").status_code == 200, "it was there when it was read"
     assert client.get(f"/api/runs/{run['id']}").json()["error"]["code"] == "run_gone"
 
@@ -161,10 +162,12 @@ def test_a_check_that_nobody_waited_for_goes_with_its_run(start: Start) -> None:
 
 def test_a_run_that_the_disk_refused_can_be_deleted(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RunStore, "_write", lambda *_: False)
-    client = start()
+    client = start(backlog_bytes=0)
     run, other = make_run(client, f"the {WORD} is here"), make_run(client, "other")
     until(lambda: not services_of(client).runs._store._pending)
-    assert client.get(f"/api/runs/{run['id']}").json()["error"]["code"] == "run_gone", "there is one such at a time"
+    assert client.get(f"/api/runs/{run['id']}").json()["error"]["code"] == "run_gone", (
+        "as many as may wait for the disk, one at least"
+    )
     assert client.get(f"/api/runs/{other['id']}").status_code == 200
     assert client.delete(f"/api/runs/{other['id']}").json()["outcome"] == "forgotten"
     assert client.get(f"/api/runs/{other['id']}").json()["error"]["code"] == "run_gone"
@@ -176,20 +179,19 @@ def test_the_writer_outlives_a_run_that_is_deleted_while_its_record_is_written(
 ) -> None:
     client = start()
     store = services_of(client).runs._store
-    write, write_summary = store._write, store._write_summary
+    write, update = store._write, store._files.update
 
     def checked(record: Any, capture: Any) -> bool:  # noqa: ANN401  as the method in whose place it is
         done = write(record, capture)
         store.update(replace(record))  # a check has ended meanwhile
         return done
 
-    def deleting(folder: Any, record: Any, *rest: Any) -> None:  # noqa: ANN401  the same
-        if len(rest) == 1:  # of a run that is on disk
-            store.forget(record.id)
-        write_summary(folder, record, *rest)
+    def deleting(record: Any) -> None:  # noqa: ANN401  the same
+        store.forget(record.id)
+        update(record)
 
     monkeypatch.setattr(store, "_write", checked)
-    monkeypatch.setattr(store, "_write_summary", deleting)
+    monkeypatch.setattr(store._files, "update", deleting)
     make_run(client, "one two three")
     until(lambda: not store._pending)
     monkeypatch.undo()
