@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from models.huggingface import HuggingFaceModel
 from tests.parity.sweep import compare
-from tests.parity.sweep.build import families, tiny_config, why_not_tried
+from tests.parity.sweep.build import class_for, families, tiny_config, tiny_model, why_not_tried
 from tests.parity.sweep.compare import EQUAL, PEAKED, measured
 from tests.parity.sweep.table import PAGE, SHOWN, not_tried_in, row, rows_of
 
@@ -68,11 +69,9 @@ def test_the_page_speaks_of_every_family() -> None:
 def test_what_is_compared_can_fail(tmp_path: Path) -> None:
     """A model whose weights are other ones than those of the file differs by far more than the bound."""
     config = tiny_config("llama")
-    compare.save(compare.tiny_model("llama", config), tmp_path)
-    model = compare.HuggingFaceModel.load(
-        tmp_path, weight_precision="float32", revision="x", device=torch.device("cpu")
-    )
-    theirs = compare.class_for("llama", config).from_pretrained(tmp_path, attn_implementation="eager").eval()
+    compare.save(tiny_model("llama", config), tmp_path)
+    model = HuggingFaceModel.load(tmp_path, weight_precision="float32", revision="x", device=torch.device("cpu"))
+    theirs = class_for("llama", config).from_pretrained(tmp_path, attn_implementation="eager").eval()
     with torch.no_grad():
         theirs.model.layers[0].self_attn.q_proj.weight.mul_(1.05)
     ids = compare.random_ids(24)

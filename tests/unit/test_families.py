@@ -32,6 +32,7 @@ from models.checkpoints import UnusableCheckpoint, read_checkpoint
 from models.errors import ConfigError, UnsupportedModel
 from models.families import kind_of, layers_of, refusal
 from models.huggingface import HuggingFaceModel
+from models.projections import WatchedProjections
 from models.recorder import layer_of, site_of
 from models.trial import Trial
 from tests.parity.sweep.build import tiny_config, tiny_model
@@ -39,7 +40,7 @@ from tests.parity.sweep.compare import random_ids, save
 from tests.unit.catalogues import Loader, load
 from tests.unit.tiny_checkpoints import save_gpt2
 
-_SMALL = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+_SMALL: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
 
 
 def vit() -> Any:  # noqa: ANN401  transformers' classes are not typed
@@ -47,7 +48,9 @@ def vit() -> Any:  # noqa: ANN401  transformers' classes are not typed
 
 
 def whisper() -> Any:  # noqa: ANN401  see vit
-    sizes = dict.fromkeys(("encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads"), 1)
+    sizes: dict[str, Any] = dict.fromkeys(
+        ("encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads"), 1
+    )
     return WhisperForConditionalGeneration(
         WhisperConfig(
             **sizes, d_model=16, encoder_ffn_dim=16, decoder_ffn_dim=16, vocab_size=99, pad_token_id=0, bos_token_id=1,
@@ -122,7 +125,7 @@ class Taking(nn.Module):
 def attend(**options: Any) -> torch.Tensor:
     module = Taking().eval()
     trial = Trial({id(module): "layers.0.self_attn"}, {"decoder.self": 1})
-    token = interface.under_way.set((trial, interface.WatchedProjections({"layers.0.self_attn": module}, {})))
+    token = interface.under_way.set((trial, WatchedProjections({"layers.0.self_attn": module}, {})))
     try:
         torch.manual_seed(0)
         query, key, value = (torch.randn(1, 2, 5, 4) for _ in range(3))
