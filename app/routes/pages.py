@@ -33,7 +33,7 @@ class Pages:
         """Every call of the API with its line from the OpenAPI document."""
         app: FastAPI = request.app
         calls = [
-            {"method": method.upper(), "path": path, "text": call["description"]}
+            {"method": method.upper(), "path": path, "parts": _parts(call["description"])}
             for path, methods in app.openapi()["paths"].items()
             for method, call in methods.items()
         ]
@@ -62,6 +62,11 @@ class Pages:
         if "lang" in request.query_params:
             _remember(response, language)
         return response
+
+
+def _parts(text: str) -> list[dict[str, str | bool]]:
+    """A description in pieces; what it has between backticks is code."""
+    return [{"text": piece, "code": at % 2 == 1} for at, piece in enumerate(text.split("`")) if piece]
 
 
 def _remember(response: Response, language: Language) -> None:

@@ -234,6 +234,7 @@ class RunTimings(_Answer):
 
     tokenize_ms: float | None
     wait_ms: float | None
+    prepare_ms: float | None
     forward_ms: float | None
     check_ms: float | None
     total_ms: float | None

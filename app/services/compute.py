@@ -161,7 +161,9 @@ class Compute:
         _at(run, "tokenizing", 0, 0)
         tokenizing = time.perf_counter()
         fitted = self._fit(model, run.texts, run.record.options)
-        timings = replace(timings, tokenize_ms=_ms(time.perf_counter() - tokenizing))
+        timings = replace(
+            timings, prepare_ms=_ms(tokenizing - started), tokenize_ms=_ms(time.perf_counter() - tokenizing)
+        )
         about = model_facts(self._models.entry(model_id), implementation, model.description)
         record = replace(run.record, model=about, tokens=fitted.tokens, text=fitted.facts)
         run.change(record=record)

@@ -76,6 +76,7 @@ class Timings:
 
     tokenize_ms: float | None = None
     wait_ms: float | None = None
+    prepare_ms: float | None = None
     forward_ms: float | None = None
     check_ms: float | None = None
     total_ms: float | None = None

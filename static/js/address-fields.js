@@ -9,6 +9,9 @@ export function readSpan(text) {
   return match && Number(match[1]) < Number(match[2]) ? [Number(match[1]), Number(match[2])] : null;
 }
 
+/** Whether a text has the form of a run's id. */
+export const isRunId = (text) => /^[0-9a-f]{32}$/.test(text ?? '');
+
 /** A layer or head: its number, 'mean' or 'max'; null where the text is neither. */
 export function readIndex(text) {
   if (text === 'mean' || text === 'max') return text;

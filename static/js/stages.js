@@ -1,23 +1,22 @@
 /** The page /stages: asks for the comparison of the run that the address names, and shows it. */
 
+import { isRunId } from './address-fields.js';
 import { parseAddress } from './address.js';
 import { compareStages, getMessages } from './api.js';
 import { ref } from './dom.js';
 import { errorText } from './errors.js';
 import { setMessages, t } from './i18n.js';
+import { createStore } from './store.js';
+import { mountLanguage, mountTheme } from './views/bar.js';
 import { showStages } from './views/stages.js';
 
 const page = document.documentElement;
 setMessages(await getMessages(page.dataset.messages), page.lang);
-
-function pointBack() {
-  ref(document, 'back').href = `/${location.hash}`;
-  const language = ref(document, 'language');
-  language.href = `${language.getAttribute('href').split('#')[0]}${location.hash}`;
-}
+mountTheme(ref(document, 'theme'), createStore());
+mountLanguage(ref(document, 'language'));
 
 async function show() {
-  pointBack();
+  ref(document, 'back').href = `/${location.hash}`;
   const finding = ref(document, 'finding');
   for (const name of ['table', 'scale', 'cause']) ref(document, name).hidden = true;
   const { run } = parseAddress(location.hash);
@@ -30,7 +29,7 @@ async function show() {
   try {
     showStages(document, await compareStages(run));
   } catch (error) {
-    finding.textContent = errorText(error);
+    finding.textContent = error.code === 'run_gone' && !isRunId(run) ? t('stages.broken') : errorText(error);
   }
 }
 

@@ -7,11 +7,11 @@ import { FINDER } from './finder.js';
 
 /**
  * No run. `text`, `pair` and `target` are what it was asked for; `text` is null while that is not known. `carried` is the
- * text in the link that the run was opened by.
+ * text in the link that the run was opened by; `opened`: by a link or by Back, and the fields do not hold its texts yet.
  */
 export const NO_RUN = Object.freeze({
   phase: 'empty', id: null, summary: null, progress: null, error: null, text: null, pair: '', target: '',
-  carried: null, first: false, checking: false, sending: false, refusal: null,
+  carried: null, opened: false, first: false, checking: false, sending: false, refusal: null,
 });
 
 /** What the page knows when it opens. */

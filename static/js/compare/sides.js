@@ -1,6 +1,6 @@
 /** The two sides' choices: run, site, layer and head, with the beginning of the text. Listens to sides, view, recent; emits choose, head, retry, copy-link. */
 
-import { readIndex } from '../address-fields.js';
+import { isRunId, readIndex } from '../address-fields.js';
 import { el, fill, ref, tokenLabel } from '../dom.js';
 import { errorText } from '../errors.js';
 import { t, whole } from '../i18n.js';
@@ -33,10 +33,10 @@ function excerpt(run) {
   return [el('bdi', {}, shown.join(' · ')), tokens.length > EXCERPT ? ' …' : null];
 }
 
-function trouble({ phase, error, progress }) {
+function trouble({ id, phase, error, progress }) {
   if (phase === 'loading') return [t('compare.loading_run')];
   if (phase === 'active') return [progress?.total ? t('compare.active_of', { done: whole(progress.done), total: whole(progress.total) }) : t('compare.active')];
-  if (phase === 'gone') return [t('compare.gone')];
+  if (phase === 'gone') return [t(isRunId(id) ? 'compare.gone' : 'compare.broken')];
   if (phase === 'error') return [errorText(error)];
   return [];
 }

@@ -1,6 +1,7 @@
 /**
  * Keeps the address's fragment and the view equal: writes it when the view changes, reads it on load and when it changes.
- * Answers `copy-link`, emits `link-read`. Runs make history entries; views do not, nor does a run that nobody asked for.
+ * Answers `copy-link`, emits `link-read`. Runs make history entries, but not one that nobody asked for, and chosen heads do
+ * (trail.js says when). An address that names nothing returns to the last view; where its run is gone, emits `begin-anew`.
  */
 
 import { clampView, fitsLink, formatAddress, parseAddress } from '../address.js';
@@ -8,17 +9,29 @@ import { debounce } from '../dom.js';
 import { clampFinder, finderFields, readFigures, readFinder } from '../finder-address.js';
 import { inputsOfRun } from '../inputs.js';
 import { linkFields, linksText, readLinks, readSides } from '../links.js';
+import { forgetView, keepView, keptView } from '../recent.js';
+import { createTrail } from '../trail.js';
 import { copyLink } from './copy.js';
 
 const SOON = 150; // ms after the last change of what the finder shows
 
 /** Reads the address once, then follows both sides. */
 export function controlAddress(store) {
+  const trail = createTrail();
+  const kept = location.hash ? null : keptView();
+  if (kept) trail.replace(kept);
   let written = location.hash;
+  let reading = false; // what is written meanwhile is the address's own view, perhaps clamped
+  let last = null; // {run, place} of what was written of a finished run
 
   function read() {
     if (location.hash === written && store.state.run.id !== null) return;
-    const fragment = location.hash;
+    reading = true;
+    take(location.hash);
+    reading = false;
+  }
+
+  function take(fragment) {
     written = fragment;
     const address = parseAddress(fragment);
     const beside = besideOf(fragment, address); // told before the view is set, which writes the address
@@ -67,11 +80,26 @@ export function controlAddress(store) {
     const { run, view } = state;
     if (run.phase !== 'done' && run.phase !== 'active') return;
     const fragment = formatAddress(run.id, view, fieldsBeside(state));
+    const place = [view.site, view.layer, view.head].join('|');
+    const walked = !reading && run.phase === 'done' && last?.run === run.id && last.place !== place;
+    last = run.phase === 'done' ? { run: run.id, place } : null;
+    keepView(fragment);
     if (fragment === location.hash) return;
     const same = parseAddress(location.hash).run === run.id;
     written = fragment;
-    if (same || run.first) history.replaceState(null, '', fragment);
-    else history.pushState(null, '', fragment);
+    if (walked) trail.walk(fragment);
+    else if (same || run.first) trail.replace(fragment);
+    else trail.push(fragment);
+  }
+
+  /** The run of the last view is gone, and nobody asked for it: the page begins as on a first visit. */
+  function beginAnew({ run }) {
+    if (run.phase !== 'gone' || location.hash !== kept) return;
+    forgetView();
+    trail.replace(`${location.pathname}${location.search}`);
+    written = '';
+    store.emit('close');
+    store.emit('begin-anew');
   }
 
   store.on('copy-link', ({ withText }) => {
@@ -86,7 +114,11 @@ export function controlAddress(store) {
 
   read();
   store.subscribe(['run', 'view', 'pairs'], write);
+  if (kept) store.subscribe(['run'], beginAnew, { now: false });
   store.subscribe(['finder', 'reference'], debounce(() => write(store.state), SOON), { now: false }); // a slider changes it often, and browsers limit writing
   addEventListener('hashchange', read);
-  addEventListener('popstate', read);
+  addEventListener('popstate', ({ state }) => {
+    trail.popped(state);
+    read();
+  });
 }

@@ -1,11 +1,13 @@
 /**
  * Keeps what was typed and chosen while this tab lives, so that changing the language or reloading loses nothing. A run opened from
- * a link or by Back fills the fields from its tokens, where they hold the whole text and nothing else was typed. Answers `example`.
+ * a link or by Back fills the fields, where nothing else was typed: with what this tab asked for, else from its tokens where they
+ * hold the whole text. Answers `example`.
  */
 
 import { getExample } from '../api.js';
 import { inputsOf, inputsOfRun, inputsOfTokens } from '../inputs.js';
 import { finished } from '../select.js';
+import { keepTexts } from '../texts.js';
 
 const KEY = 'everyhead.draft';
 const FORM = { text: '', pair: '', target: '', modelId: null, addSpecial: true, implementation: null };
@@ -54,18 +56,20 @@ export function controlDraft(store) {
   store.subscribe(['run'], (state) => {
     const summary = finished(state);
     if (!summary) return;
-    if (state.run.text !== null) {
+    const known = state.run.text !== null;
+    if (known && !state.run.opened) {
       shown = inputsOfRun(state);
+      keepTexts(summary.id, shown);
       return;
     }
-    const whole = inputsOfTokens(summary);
+    const whole = known ? inputsOfRun(state) : inputsOfTokens(summary);
     const { text, pair, target } = whole;
     if (text === null || pair === null || target === null) return;
     const free = !state.text.trim() || sameTexts(inputsOf(state), shown);
     if (!free && state.text !== text) return;
     const { id: modelId, implementation } = summary.model;
     const form = { modelId, implementation, addSpecial: summary.options.add_special_tokens, ...(free ? whole : {}) };
-    store.set({ ...form, run: { ...state.run, ...whole } });
+    store.set({ ...form, run: { ...state.run, ...whole, opened: false } });
   });
 }
 

@@ -5,18 +5,32 @@
 
 import { getExample } from '../api.js';
 
-/** Decides once, when the models are known. Anything typed or run meanwhile is left alone. */
+/** Decides when the models are known. Anything typed or run meanwhile is left alone. Answers `begin-anew`. */
 export function controlFirst(store, { exampleFor }) {
   const waits = ({ run, text, pair, target }) => run.phase === 'empty' && !run.refusal && !(text + pair + target).trim();
-  if (location.hash || !waits(store.state)) return;
-  const stop = store.subscribe(['models'], async ({ models, modelId }) => {
-    if (models.status === 'loading') return;
-    stop();
+
+  async function decide({ models, modelId }) {
     const [usual] = models.list;
     if (usual?.state !== 'ready' || usual.id !== modelId) return;
     const text = await getExample(exampleFor(usual.id)).catch(() => null);
     if (text === null || location.hash || store.state.modelId !== modelId || !waits(store.state)) return;
     store.set({ text: text.trimEnd() });
     store.emit('run', { first: true });
-  }, { now: false });
+  }
+
+  function begin() {
+    if (location.hash || !waits(store.state)) return;
+    if (store.state.models.status !== 'loading') {
+      decide(store.state);
+      return;
+    }
+    const stop = store.subscribe(['models'], (state) => {
+      if (state.models.status === 'loading') return;
+      stop();
+      decide(state);
+    }, { now: false });
+  }
+
+  store.on('begin-anew', begin);
+  begin();
 }

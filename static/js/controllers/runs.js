@@ -8,6 +8,7 @@ import { clampView } from '../address.js';
 import { clampFinder } from '../finder-address.js';
 import { inputsOf, requestOf } from '../inputs.js';
 import { NO_RUN } from '../store.js';
+import { textsOf } from '../texts.js';
 
 const FINAL = { done: 'done', failed: 'failed', cancelled: 'cancelled' };
 
@@ -97,8 +98,8 @@ export function controlRuns(store) {
 
   store.on('open', async ({ id, view, carried = null }) => {
     const { run } = store.state;
-    const known = run.id === id ? { text: run.text, pair: run.pair, target: run.target } : {};
-    const ticket = begin({ phase: 'submitting', id, carried, ...known });
+    const known = run.id === id && run.text !== null ? { text: run.text, pair: run.pair, target: run.target } : textsOf(id);
+    const ticket = begin({ phase: 'submitting', id, carried, opened: true, ...known });
     store.set({ view });
     const summary = await answerFor(ticket, api.getRun(id));
     if (summary) take(ticket, summary);

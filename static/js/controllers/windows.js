@@ -1,6 +1,6 @@
 /**
  * Loads the window that the heat map shows. Until it arrives the head's own tile of the overview stands in for it, marked
- * as approximate. The newest wish wins: older requests are aborted, and an answer is kept only under the key it was asked for.
+ * as approximate, and after a failure too. The newest wish wins: older requests are aborted, and an answer is kept only under the key it was asked for.
  */
 
 import * as api from '../api.js';
@@ -39,7 +39,7 @@ export function controlWindows(store) {
       latest = { head: headKey(store.state), window };
       store.set({ map: { status: 'ready', key, window, error: null } });
     } catch (error) {
-      if (wanted === key && !signal.aborted) store.set({ map: { status: 'error', key, window: null, error } });
+      if (wanted === key && !signal.aborted) store.set({ map: { status: 'error', key, window: standIn(store.state), error } });
     }
   }
 

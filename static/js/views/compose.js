@@ -3,6 +3,7 @@
  * Listens to text, count, run, models; emits type, example, run, cancel, special.
  */
 
+import { isRunId } from '../address-fields.js';
 import { el, fill, ref } from '../dom.js';
 import { errorText } from '../errors.js';
 import { duration, t, whole } from '../i18n.js';
@@ -10,16 +11,34 @@ import { changedSince } from '../inputs.js';
 import { chosenModel, isBusy, tokensOf } from '../select.js';
 import { mountField } from './fields.js';
 
+const NOTICED = 500; // ms of preparing a model
+
 function countLine({ count, run, text, modelId, ...state }) {
   const model = chosenModel({ ...state, modelId });
   if (count.status === 'error') return ['text_empty', run.refusal?.code].includes(count.error.code) ? '' : errorText(count.error);
   if (count.status === 'loading' && count.count === null) return t('count.loading');
   if (count.count === null) return model?.max_tokens ? t('count.limit', { limit: whole(model.max_tokens) }) : '';
-  const line = t(count.over ? 'count.over' : 'count.of', { count: whole(count.count), limit: whole(count.limit) });
-  const same = run.phase === 'done' && run.text === text && changedSince({ ...state, count, run, text, modelId }) === null;
-  const timings = same ? run.summary.timings : null;
-  const took = timings ? timings.total_ms - (timings.wait_ms ?? 0) : null;
-  return took ? `${line} · ${duration(took)}` : line;
+  const shown = isShown({ ...state, count, run, text, modelId });
+  const kept = shown && run.summary.text.cut ? tokensOf({ run }, 'source').length : null;
+  const line = t(count.over && kept === null ? 'count.over' : 'count.of', { count: whole(kept ?? count.count), limit: whole(count.limit) });
+  return shown ? [line, tookText(run.summary.timings)].filter(Boolean).join(' · ') : line;
+}
+
+/** Whether the picture is that of the text in the field. */
+const isShown = (state) => state.run.phase === 'done' && state.run.text === state.text && changedSince(state) === null;
+
+/** How long the run took, and apart from it how long its model was prepared, where one would notice. */
+function tookText({ total_ms: total, wait_ms: wait, prepare_ms: prepare }) {
+  if (!total) return null;
+  const work = duration(total - (wait ?? 0) - (prepare ?? 0));
+  return (prepare ?? 0) < NOTICED ? work : t('count.prepared', { work, prepare: duration(prepare) });
+}
+
+/** What is said of a picture that is not of what the form holds: not what Run would do, where it has nothing to run. */
+function staleText(state) {
+  const changed = isBusy(state) ? null : changedSince(state);
+  if (!changed || state.run.refusal?.code === 'text_empty') return '';
+  return state.text.trim() ? t(`stale.${changed}`, { model: state.run.summary.model.name }) : t('stale.no_text');
 }
 
 function tooLong(store, details) {
@@ -38,7 +57,8 @@ function problem(state, store) {
   if (run.phase === 'gone' && !run.refusal) {
     const whole = Boolean(run.carried?.trim());
     const ready = whole && text === run.carried; // what was typed instead is run by Run
-    return [el('p', {}, t(whole ? 'gone.text' : 'gone.no_text')), ready ? el('p', { class: 'button-row' }, again(store, 'gone.again')) : null];
+    const why = isRunId(run.id) ? 'gone' : 'broken';
+    return [el('p', {}, t(`${why}.${whole ? 'text' : 'no_text'}`)), ready ? el('p', { class: 'button-row' }, again(store, 'gone.again')) : null];
   }
   const error = run.refusal ?? (run.phase === 'failed' ? run.error : null);
   if (!error) return [];
@@ -68,8 +88,7 @@ export function mountCompose(root, store) {
     special.checked = addSpecial;
   });
   store.subscribe(['run', 'text', 'pair', 'target', 'modelId', 'models', 'addSpecial', 'implementation'], (state) => {
-    const changed = isBusy(state) ? null : changedSince(state);
-    const note = changed ? t(`stale.${changed}`, { model: state.run.summary.model.name }) : '';
+    const note = staleText(state);
     const node = ref(root, 'stale');
     if (node.textContent !== note) node.textContent = note;
     node.hidden = !note;
@@ -81,7 +100,7 @@ export function mountCompose(root, store) {
     run.disabled = !busy && !['ready', 'preparing'].includes(chosenModel(state)?.state);
     const count = ref(root, 'count');
     count.textContent = countLine(state);
-    count.classList.toggle('is-over', state.count.over);
+    count.classList.toggle('is-over', state.count.over && !isShown(state));
     const wrong = problem(state, store);
     const said = [...wrong, ...cutNote(state)];
     problemBox.classList.toggle('is-problem', wrong.length > 0);

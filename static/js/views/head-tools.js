@@ -52,7 +52,7 @@ export function mountHeadTools(root, store) {
   store.subscribe(['map', 'run', 'view'], (state) => {
     const { window } = state.map;
     const site = siteOf(state);
-    ref(root, 'pooling').textContent = poolingText(window, state.view);
+    ref(root, 'pooling').textContent = state.map.status === 'error' && window ? t('pooling.coarse') : poolingText(window, state.view);
     const single = window?.rowStep === 1 && window.colStep === 1 && site?.row_step === 1 && site.col_step === 1;
     for (const button of ref(root, 'pool').querySelectorAll('button')) button.disabled = single; // nothing is pooled
   });

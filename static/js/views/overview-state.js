@@ -1,5 +1,6 @@
 /** What the overview and the head show while there is no picture: empty, queued, running, failed. Listens to run, overview, map, scheme, plotlyWanted; emits retry-map, retry-figures. */
 
+import { isRunId } from '../address-fields.js';
 import { el, fill, ref } from '../dom.js';
 import { errorText } from '../errors.js';
 import { t, whole } from '../i18n.js';
@@ -46,20 +47,31 @@ function overviewBox(state, store) {
   const { run, overview } = state;
   if (run.phase === 'submitting' || run.phase === 'active') return progressBox(run);
   if (run.phase === 'cancelled') return el('div', { class: 'state-box' }, el('p', {}, t('empty.cancelled')));
-  if (run.phase === 'failed' || run.phase === 'gone') return el('div', { class: 'state-box is-problem' }, el('p', {}, t(`empty.${run.phase}`)));
+  if (run.phase === 'failed' || run.phase === 'gone') {
+    const why = run.phase === 'gone' && !isRunId(run.id) ? 'broken' : run.phase;
+    return el('div', { class: 'state-box is-problem' }, el('p', {}, t(`empty.${why}`)));
+  }
   if (run.phase === 'empty') return emptyBox(state);
   if (overview.status === 'error') return el('div', { class: 'state-box is-problem' }, el('p', { role: 'alert' }, errorText(overview.error)), retryButton(store));
   if (overview.status !== 'ready' && !overview.cells) return el('div', { class: 'state-box' }, el('p', { role: 'status' }, t('overview.loading')));
   return null;
 }
 
-/** The map's own state: what covers the figure; null where the picture speaks for itself. */
+/** Why a head's weights are not there. What stands over the pictures or by the text already is not said again. */
+function whyNoWeights({ run, overview, map }) {
+  const told = [run.refusal?.code, overview.status === 'error' ? overview.error?.code : null].includes(map.error?.code);
+  const why = told ? t('figure.not_arrived') : errorText(map.error);
+  return map.window ? `${t('figure.coarse')} ${why}` : why;
+}
+
+/** The map's own state: what covers the figure, or stands beside a coarse picture; null where the picture speaks for itself. */
 function headBox(state, store) {
   const { map } = state;
   if (!finished(state)) return null;
   if (map.status === 'error') {
     const settled = map.error?.code === 'lens_refused'; // it will be refused again
-    return el('div', { class: 'state-box is-problem' }, el('p', { role: 'alert' }, errorText(map.error)), settled ? null : retryButton(store, 'retry-map'));
+    const look = `state-box${map.window ? '' : ' is-problem'}`;
+    return el('div', { class: look }, el('p', { role: 'alert' }, whyNoWeights(state)), settled ? null : retryButton(store, 'retry-map'));
   }
   if (state.plotlyWanted === 'failed') return el('div', { class: 'state-box is-problem' }, el('p', { role: 'alert' }, t('figure.no_plotly')));
   if (map.status === 'loading' && !map.window) return el('div', { class: 'state-box' }, el('p', { role: 'status' }, t('figure.loading')));
@@ -88,9 +100,10 @@ export function mountOverviewState(root, store) {
     overview.hidden = !box;
     fill(overview, box);
   });
-  store.subscribe(['run', 'map', 'plotlyWanted'], (state) => {
+  store.subscribe(['run', 'map', 'overview', 'plotlyWanted'], (state) => {
     const box = headBox(state, store);
     head.hidden = !box;
+    head.classList.toggle('is-beside', state.map.status === 'error' && state.map.window !== null);
     fill(head, box);
     const shown = finished(state) !== null;
     page.classList.toggle('is-blank', !shown);

@@ -45,7 +45,7 @@ function words(state) {
   if (map.key !== mapKey(state) || !map.window) return [t('readout.loading')];
   const cell = cellAt(map.window, cursor.row, cursor.col);
   if (!cell) return [];
-  if (!map.window.exact) return [t('readout.loading')];
+  if (!map.window.exact) return [t(map.status === 'error' ? 'readout.coarse' : 'readout.loading')];
   const one = cell.rows[1] - cell.rows[0] === 1 && cell.cols[1] - cell.cols[0] === 1;
   return one ? exact(state, cursor, cell) : pooled(cell, view);
 }

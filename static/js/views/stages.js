@@ -33,10 +33,10 @@ function bar(stage, dtype) {
   return el('span', { class: 'stage-track', 'aria-hidden': 'true' }, filled);
 }
 
-function cell(stage, dtype, isFirst) {
+function cell(stage, dtype, isFirst, attributes = {}) {
   const title = t('stages.cell', { where: placeName(stage), absolute: number(stage.absolute), relative: number(stage.relative) });
   const look = ['stage', stage.over ? 'is-over' : null, isFirst ? 'is-first' : null].filter(Boolean).join(' ');
-  return el('td', { class: look, role: 'cell', title, 'data-name': stage.name, 'data-label': nameOf(stage) },
+  return el('td', { class: look, role: 'cell', title, 'data-name': stage.name, 'data-label': nameOf(stage), ...attributes },
     bar(stage, dtype),
     el('span', { class: 'stage-value' },
       stage.over ? el('span', { class: 'stage-sign' }, el('span', { 'aria-hidden': 'true' }, '✗ '), el('span', { class: 'visually-hidden' }, t('stages.over'))) : null,
@@ -46,12 +46,14 @@ function cell(stage, dtype, isFirst) {
 
 function row({ layer, stages }, found, first, columns) {
   const isOutside = layer === null;
-  const heading = isOutside ? nameOf(stages[0]) : t('stages.layer', { layer: whole(layer) });
-  const rest = columns - stages.length;
+  const [only] = stages;
+  const id = isOutside ? `stage-${only.stage}` : null;
+  // A stage outside of the layers lies across all columns: it is none of what they are headed.
+  const across = isOutside ? { colspan: columns, headers: id } : {};
+  const heading = isOutside ? nameOf(only) : t('stages.layer', { layer: whole(layer) });
   return el('tr', { role: 'row', class: isOutside ? 'is-outside' : null },
-    el('th', { scope: 'row', role: 'rowheader' }, heading),
-    stages.map((stage) => cell(stage, found.dtype, stage === first)),
-    rest > 0 ? el('td', { role: 'cell', class: 'stage-rest', colspan: rest }) : null);
+    el('th', { scope: 'row', role: 'rowheader', id }, heading),
+    stages.map((stage) => cell(stage, found.dtype, stage === first, across)));
 }
 
 function scale(root, found) {

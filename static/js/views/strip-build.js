@@ -28,9 +28,15 @@ function content(text) {
   return nodes;
 }
 
+const SHORT = 24; // letters: such a token fits into any line
+const inOneLine = (text) => text.length <= SHORT && text.trim() !== '' && !/\s\s|\s$|[^\S ]/.test(text);
+
+/** A token, after a place where a line may end if it begins with a space of its own. */
 function tokenNode(token) {
-  const special = token.special ? ' is-special' : '';
-  return el('span', { class: `tok${special}`, 'data-i': token.index }, content(token.text));
+  const whole = inOneLine(token.text);
+  const look = ['tok', token.special ? 'is-special' : null, whole ? 'is-whole' : null].filter(Boolean).join(' ');
+  const node = el('span', { class: look, 'data-i': token.index }, content(token.text));
+  return whole && token.text.startsWith(' ') ? [el('wbr'), node] : [node];
 }
 
 const pieceNode = (token) => el('span', { class: 'tok piece', 'data-i': token.index }, `${token.part}/${token.parts}`);
@@ -39,8 +45,8 @@ const pieceNode = (token) => el('span', { class: 'tok piece', 'data-i': token.in
 function groupNode({ tokens }) {
   const [first] = tokens;
   if (first.parts === 1) return tokenNode(first);
-  return el('span', { class: 'pieces', 'aria-label': t('tokens.pieces', { text: first.text, n: first.parts }), role: 'group' },
-    el('span', { class: 'pieces-text' }, content(first.text)), el('span', { class: 'pieces-row' }, tokens.map(pieceNode)));
+  return [el('span', { class: 'pieces', 'aria-label': t('tokens.pieces', { text: first.text, n: first.parts }), role: 'group' },
+    el('span', { class: 'pieces-text' }, content(first.text)), el('span', { class: 'pieces-row' }, tokens.map(pieceNode)))];
 }
 
 const breaksLine = (text) => text.includes('\n');
@@ -57,7 +63,7 @@ function linesOf(tokens, text) {
     if (group.gap) line.push(group.gap.replaceAll('\n', ' '));
     if (breaksLine(group.gap)) close();
     if (!group.tokens.length) continue;
-    line.push(groupNode(group));
+    line.push(...groupNode(group));
     if (breaksLine(group.tokens[0].text)) close();
   }
   if (line.length) close();
