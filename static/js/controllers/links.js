@@ -5,9 +5,12 @@
  */
 
 import * as api from '../api.js';
+import { keptOn } from '../kept-cell.js';
 import { settled } from '../link-places.js';
 import { extended, linksText, linkText, MOST_LINKS, problemOf, ranked, sidesKey } from '../links.js';
+import { frameOf } from '../map-frame.js';
 import { finished, placeOf, shownSides, siteOf, tokensAt } from '../select.js';
+import { closeTo } from '../zoom.js';
 
 const NO_HEADS = { status: 'none', heads: [], error: null };
 
@@ -72,7 +75,7 @@ export function controlLinks(store) {
   });
   store.on('mark-extend', () => marking({ ...store.state.marking, extending: !store.state.marking.extending }));
   store.on('mark-cell', ({ row, col }) => add({ query: inclusive('rows', row), key: inclusive('cols', col) }));
-  store.on('pin-cell', (cell) => store.set({ pinned: cell }));
+  store.on('pin-cell', (cell) => store.set({ pinned: keptOn(store.state, cell) }));
   store.on('unmark', ({ index }) => patch({ list: store.state.pairs.list.filter((_, at) => at !== index), last: null }));
   store.on('unmark-all', () => patch({ list: [], sides: null, last: null }));
 
@@ -88,7 +91,10 @@ export function controlLinks(store) {
     store.emit('head', { layer: best.layer, head: best.head });
     opening = false;
     store.patch('view', { token: link.query[0], dir: 'row' });
-    store.emit('cursor', { row: placeOf(store.state, 'rows', link.query[0]), col: placeOf(store.state, 'cols', link.key[0]) });
+    const cell = { row: placeOf(store.state, 'rows', link.query[0]), col: placeOf(store.state, 'cols', link.key[0]) };
+    store.emit('pin-cell', cell);
+    const { rowStep, colStep } = frameOf(store.state);
+    if (rowStep > 1 || colStep > 1) store.emit('zoom', closeTo(cell)); // to read it, and not what is the largest near it
     store.emit('show-head');
   }
 
@@ -180,6 +186,6 @@ export function controlLinks(store) {
     const now = summary && `${summary.id}|${siteOf(state).site}`;
     if (now === shown) return;
     shown = now;
-    if (state.marking || state.pinned) store.set({ marking: null, pinned: null });
+    if (state.marking) store.set({ marking: null });
   });
 }
