@@ -1,4 +1,4 @@
-"""Which weights of a head stand alone, and whether the screen shows each of them: counted in the screenshot's pixels."""
+"""Which weights of a head stand alone, and whether the screen shows each: counted in the screenshot's pixels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIXED = 3
 
 
 def isolated(weights: Sequence[Sequence[float | None]], least: float, apart: int, faint: float) -> list[Cell]:
-    """Weights above `least` with nothing above `faint` within `apart` rows and columns, so none of them shows another."""
+    """Weights above `least` with nothing above `faint` within `apart` rows and columns: none can show another."""
     found: list[Cell] = []
     for row, line in enumerate(weights):
         for col, weight in enumerate(line):
@@ -39,14 +39,15 @@ def not_drawn(screen: Screen, cells: Sequence[Cell], scheme: str = "light") -> l
 
 
 def reach(screen: Screen) -> list[float]:
-    """How far from a weight's own middle its drawn cell may go, across and down, in CSS pixels: its cell, and one pixel."""
+    """How far from a weight's own middle its drawn cell may go, across and down, in CSS pixels: a cell and one pixel."""
     sizes: Any = screen.js(
         """() => {
             const { layout, data: [{ dx, dy }] } = document.querySelector('[data-ref=plot]');
             const { xaxis, yaxis, margin, width, height } = layout;
             const long = ([from, to]) => Math.abs(to - from);
-            return [dx * (width - margin.l - margin.r) / long(xaxis.range), dy * (height - margin.t - margin.b) / long(yaxis.range)]
-                .map((side) => side + 1 / devicePixelRatio);
+            const wide = dx * (width - margin.l - margin.r) / long(xaxis.range);
+            const high = dy * (height - margin.t - margin.b) / long(yaxis.range);
+            return [wide, high].map((side) => side + 1 / devicePixelRatio);
         }"""
     )
     return [float(side) for side in sizes]
@@ -58,7 +59,7 @@ LOOK = """async ({ bytes, places, reach, mixed }) => {
     const context = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d', { willReadFrequently: true });
     context.drawImage(bitmap, 0, 0);
     return places.map(([x, y, ...colour]) => {
-        const [left, top] = [Math.max(0, Math.floor((x - reach[0]) * ratio)), Math.max(0, Math.floor((y - reach[1]) * ratio))];
+        const [left, top] = [x - reach[0], y - reach[1]].map((at) => Math.max(0, Math.floor(at * ratio)));
         const [width, height] = reach.map((side) => Math.ceil(2 * side * ratio) + 1);
         const { data } = context.getImageData(left, top, width, height);
         for (let at = 0; at < data.length; at += 4) {

@@ -6,7 +6,9 @@ export function keepHeight(figure, section) {
   section.addEventListener('click', ({ target }) => {
     const own = target.closest('summary')?.parentElement;
     if (!folds.includes(own) || folds.some(({ open }) => open)) return;
-    figure.style.minHeight = `${(figure.offsetHeight / section.clientHeight) * 100}%`; // before it opens
+    const { paddingTop, paddingBottom } = getComputedStyle(section);
+    const room = section.clientHeight - parseFloat(paddingTop) - parseFloat(paddingBottom);
+    figure.style.minHeight = `${(figure.offsetHeight / room) * 100}%`; // before it opens
   });
   for (const fold of folds) {
     fold.addEventListener('toggle', () => {
