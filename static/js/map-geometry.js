@@ -11,7 +11,7 @@ const LABELLED = 14; // px of a row's side with which each has a label: a few ro
 /** Room for labels so many px long beside and below; those below lean to the left, so the first one needs room there too. */
 function marginFor({ rows, cols }) {
   return {
-    left: Math.max(LEAST_LEFT, Math.round(12 + rows), Math.round(4 + cols * SLANT.left)), right: RIGHT, top: TOP,
+    left: Math.max(LEAST_LEFT, Math.round(14 + rows), Math.round(4 + cols * SLANT.left)), right: RIGHT, top: TOP,
     bottom: Math.round(18 + cols * SLANT.down),
   };
 }

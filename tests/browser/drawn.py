@@ -39,7 +39,7 @@ def not_drawn(screen: Screen, cells: Sequence[Cell], scheme: str = "light") -> l
 
 
 def reach(screen: Screen) -> list[float]:
-    """How far from a weight's own middle its drawn cell may go, across and down, in CSS pixels: a cell and one pixel."""
+    """How far from a weight's middle its drawn cell may go, across and down, in CSS pixels: a cell and one pixel."""
     sizes: Any = screen.js(
         """() => {
             const { layout, data: [{ dx, dy }] } = document.querySelector('[data-ref=plot]');

@@ -24,6 +24,7 @@ export function controlLinks(store) {
   let byHand = false; // another one was chosen since
   let made = false; // the newest run was asked for here, not opened by a link or by Back
   let linked = false; // what a link names is not shown yet: a run in its place is to show the link's own head
+  let arriving = false; // a link was opened, and what it marks is not shown yet
   let seen = {}; // the run and the head that were last shown
   let fetching = new AbortController();
 
@@ -91,11 +92,16 @@ export function controlLinks(store) {
     store.emit('head', { layer: best.layer, head: best.head });
     opening = false;
     store.patch('view', { token: link.query[0], dir: 'row' });
+    pin(link);
+    store.emit('show-head');
+  }
+
+  /** Keeps the link's first cell, and comes so close that it is read by itself. */
+  function pin(link) {
     const cell = { row: placeOf(store.state, 'rows', link.query[0]), col: placeOf(store.state, 'cols', link.key[0]) };
     store.emit('pin-cell', cell);
     const { rowStep, colStep } = frameOf(store.state);
     if (rowStep > 1 || colStep > 1) store.emit('zoom', closeTo(cell)); // to read it, and not what is the largest near it
-    store.emit('show-head');
   }
 
   async function load(id, site, links) {
@@ -110,7 +116,10 @@ export function controlLinks(store) {
       if (signal.aborted) return;
       const found = heads.map(({ layer, head, pairs }) => ({ layer, head, ...pairs }));
       patch({ status: 'ready', heads: found, error: null });
+      const { pinned, view } = store.state;
       if (moves && !byHand) open(found, links.at(-1));
+      else if (arriving && !pinned && !view.rows && !view.cols) pin(links.at(-1));
+      arriving = false;
     } catch (error) {
       if (signal.aborted) return;
       const { name, given } = error.details ?? {};
@@ -161,7 +170,7 @@ export function controlLinks(store) {
     made = !linked;
   });
   store.on('open', () => {
-    [made, linked] = [false, true];
+    [made, linked, arriving] = [false, true, true];
   });
 
   /** Tells a head that was chosen by hand; a run that was made here takes the reader to its best one where none was. */
