@@ -50,7 +50,7 @@ export function controlView(store) {
   store.on('scale', ({ scale }) => view({ scale }));
   store.on('lens', ({ lens }) => view({ lens }));
   store.on('unit', ({ unit }) => {
-    if (unit !== store.state.view.unit) store.set({ view: { ...store.state.view, ...WHOLE, unit }, cursor: null });
+    if (unit !== store.state.view.unit) store.set({ view: { ...store.state.view, ...WHOLE, unit }, cursor: null, pinned: null });
   });
   store.on('cursor', (cursor) => {
     const now = store.state.cursor;
