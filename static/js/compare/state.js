@@ -54,7 +54,8 @@ const spanKey = (span) => (span ? span.join(':') : '');
 /** What identifies the comparison that is wanted; null while a run is missing. */
 export function foundKey(state) {
   if (!isReady(state)) return null;
-  return [...SIDES.map((side) => sideKey(state, side)), spanKey(state.view.rows), spanKey(state.view.cols), state.cells].join('|');
+  const coarse = state.cells === MAX_CELLS ? [] : [state.cells];
+  return [...SIDES.map((side) => sideKey(state, side)), spanKey(state.view.rows), spanKey(state.view.cols), ...coarse].join('|');
 }
 
 /** What identifies a side's picture: its head, the tokens that are shown, and how coarse. */
