@@ -22,13 +22,13 @@ export const labelText = (token) => labelParts(token).map((part) => part.text).j
 
 const escapePlotly = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
-const isLong = (token) => Array.from(labelText(token)).length > LONGEST;
+const isLong = (token, longest = LONGEST) => Array.from(labelText(token)).length > longest;
 
 /** [{text, quiet}] of the label, no longer than a tick has room for: what is cut off has an ellipsis in its place. */
-function cutParts(token) {
+function cutParts(token, longest = LONGEST) {
   const parts = labelParts(token).map((part) => ({ ...part, characters: Array.from(part.text) }));
-  const long = isLong(token);
-  let room = long ? LONGEST - 1 : LONGEST;
+  const long = isLong(token, longest);
+  let room = long ? longest - 1 : longest;
   const kept = parts.map(({ quiet, characters }) => {
     const text = characters.slice(0, room).join('');
     room -= Math.min(room, characters.length);
@@ -40,7 +40,7 @@ function cutParts(token) {
 /** Whether two different ticks would say the same though neither says all: then only their numbers tell them apart. */
 export function cutAlike(tokens) {
   const seen = new Set();
-  return tokens.filter(isLong).some((token) => {
+  return tokens.filter((token) => isLong(token)).some((token) => {
     const text = cutParts(token).map((part) => part.text).join('');
     const again = seen.has(text);
     seen.add(text);
@@ -52,15 +52,19 @@ export function cutAlike(tokens) {
  * The label as Plotly tick text: escaped, so that it is drawn verbatim, and cut when long. A dollar sign is safe since
  * no MathJax is loaded. A `position` is written before it where labels alone do not tell which token it is.
  */
-export function tickText(token, quietColour, position = null) {
+export function tickText(token, quietColour, position = null, longest = LONGEST) {
   const quiet = (text) => `<span style="color:${quietColour}">${text}</span>`;
-  const words = cutParts(token).map((part) => (part.quiet ? quiet(escapePlotly(part.text)) : escapePlotly(part.text)));
+  const words = cutParts(token, longest).map((part) => (part.quiet ? quiet(escapePlotly(part.text)) : escapePlotly(part.text)));
   return `${position === null ? '' : quiet(`${position} `)}${words.join('')}`;
 }
 
-/** How many letters wide the tick text is; East Asian characters and emoji count twice. */
-export function labelWidth(token) {
-  let width = 0;
-  for (const character of labelText(token)) width += character.codePointAt(0) > 0x2e7f ? 2 : 1;
-  return Math.min(width, LONGEST);
+/** The same as it is seen: without markup, to be measured. */
+export const tickWords = (token, position = null, longest = LONGEST) =>
+  `${position === null ? '' : `${position} `}${cutParts(token, longest).map((part) => part.text).join('')}`;
+
+/** The most characters, up to the usual, with which a tick is no wider than `room`; `width` measures. At least one and the ellipsis. */
+export function longestThatFits(token, position, room, width) {
+  let longest = LONGEST;
+  while (longest > 2 && width(tickWords(token, position, longest)) > room) longest -= 1;
+  return longest;
 }

@@ -1,42 +1,57 @@
 /** The heat map as Plotly's data and layout: integer axes, escaped tick text, one fixed colour scale. Pure. */
 
-import { cutAlike, labelWidth, tickText } from './labels.js';
+import { cutAlike, longestThatFits, tickText, tickWords } from './labels.js';
 import { plotlyScale } from './ramp.js';
+import { textWidth } from './text-width.js';
 import { placement } from './window.js';
 
 const MARGIN = 90; // px, roughly, that labels take of a figure; only to guess whether all of them fit
 const LABEL_ROOM = 13; // px that one label needs across its line
+const TICK = 11; // px, the size of the letters
+const MOST_ROOM = 0.34; // of a figure's side that labels may take: longer ones are cut to it
 const HALF_LABEL = 7; // px of a label above the middle of its row
 
-/** Indices to label: as many as fit without touching. */
-function labelled([from, to], pixels) {
+/** Indices to label: as many as fit without touching, those of `always` among them instead of their neighbours. */
+function labelled([from, to], pixels, always) {
   const every = Math.max(1, Math.ceil(((to - from) * LABEL_ROOM) / Math.max(1, pixels)));
   const first = Math.ceil(from / every) * every;
-  return Array.from({ length: Math.max(0, Math.ceil((to - first) / every)) }, (_, at) => first + at * every);
+  const even = Array.from({ length: Math.max(0, Math.ceil((to - first) / every)) }, (_, at) => first + at * every);
+  const kept = always.filter((index) => index >= from && index < to);
+  const clear = even.filter((index) => kept.every((other) => Math.abs(index - other) >= every));
+  return [...clear, ...kept].sort((one, other) => one - other);
 }
 
 /** A token's place on its axis, unless it says another one itself. */
 const positionOf = (tokens, index) => (tokens[index].position === undefined ? index : tokens[index].position);
 
-function axis(range, pixels, tokens, ink) {
-  const tickvals = labelled(range, pixels);
-  const numbered = tickvals[1] - tickvals[0] > 1 || cutAlike(tickvals.map((index) => tokens[index]));
+const wide = (text) => textWidth(text, TICK);
+
+/** An axis with labels that have `room` px each; `chosen` is the index of a token that has one whatever the others have, or null. */
+function axis([from, to], pixels, tokens, ink, { room, chosen }) {
+  const range = [from, Math.min(to, tokens.length)]; // the last cell of a coarse picture may reach beyond
+  const tickvals = labelled(range, (pixels * (range[1] - from)) / (to - from), chosen === null ? [] : [chosen]);
+  const sparse = (range[1] - from) * LABEL_ROOM > pixels;
+  const numbered = sparse || cutAlike(tickvals.map((index) => tokens[index]));
+  const text = (index) => {
+    const position = numbered ? positionOf(tokens, index) : null;
+    return tickText(tokens[index], ink.faint, position, longestThatFits(tokens[index], position, room, wide));
+  };
   return {
-    tickvals,
-    ticktext: tickvals.map((index) => tickText(tokens[index], ink.faint, numbered ? positionOf(tokens, index) : null)),
+    tickvals, ticktext: tickvals.map(text),
     tickmode: 'array', type: 'linear', showgrid: false, zeroline: false, ticks: '', automargin: false, showline: false,
-    tickfont: { size: 11, color: ink.strong }, fixedrange: false,
+    tickfont: { size: TICK, color: ink.strong }, fixedrange: false,
   };
 }
 
-/** Letters of the longest label down and across, so that a figure's margins fit; with its position where labels have one. */
+/** Pixels that the longest labels down and across take, so that a figure's margins fit; with its position where labels have one. */
 export function longestLabels(tokens, rows, cols, { width, height }) {
   const pixels = Math.min(width, height) - MARGIN;
   const longest = (range, list) => {
     const inside = list.slice(...range);
     const numbered = (range[1] - range[0]) * LABEL_ROOM > pixels || cutAlike(inside);
-    const label = inside.reduce((most, token) => Math.max(most, labelWidth(token)), 2);
-    return label + (numbered ? String(range[1]).length + 1 : 0);
+    const number = numbered ? wide(`${range[1]} `) : 0;
+    const label = inside.reduce((most, token) => Math.max(most, wide(tickWords(token))), 0);
+    return Math.min(label + number, MOST_ROOM * Math.min(width, height));
   };
   return { rows: longest(rows, tokens.rows), cols: longest(cols, tokens.cols) };
 }
@@ -64,9 +79,14 @@ function axisNames({ query, key }, rowHeight, ink) {
   return [{ ...name, text: query, x: 0, xanchor: 'right', xshift: -2 }, { ...name, text: key, x: 1, xanchor: 'right' }];
 }
 
-/** Plotly's layout for a place, with labels of `tokens.rows` down and `tokens.cols` across; `names` are the axes' own. */
-export function layoutOf(place, size, tokens, names, ink) {
-  const { margin, rows, cols } = place;
+const NONE = { rows: null, cols: null };
+
+/**
+ * Plotly's layout for a place, with labels of `tokens.rows` down and `tokens.cols` across; `names` are the axes' own, `chosen`
+ * the row and column that always have a label.
+ */
+export function layoutOf(place, size, tokens, names, ink, chosen = NONE) {
+  const { margin, rows, cols, letters } = place;
   return {
     width: size.width, height: size.height, autosize: false,
     margin: {
@@ -74,7 +94,7 @@ export function layoutOf(place, size, tokens, names, ink) {
     },
     paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', dragmode: false, hovermode: false, showlegend: false,
     font: { family: ink.font, color: ink.strong }, annotations: axisNames(names, place.height / (rows[1] - rows[0]), ink),
-    xaxis: { ...axis(cols, place.width, tokens.cols, ink), range: [cols[0] - 0.5, cols[1] - 0.5], tickangle: -60, side: 'bottom' },
-    yaxis: { ...axis(rows, place.height, tokens.rows, ink), range: [rows[1] - 0.5, rows[0] - 0.5] },
+    xaxis: { ...axis(cols, place.width, tokens.cols, ink, { room: letters.cols, chosen: chosen.cols }), range: [cols[0] - 0.5, cols[1] - 0.5], tickangle: -60, side: 'bottom' },
+    yaxis: { ...axis(rows, place.height, tokens.rows, ink, { room: letters.rows, chosen: chosen.rows }), range: [rows[1] - 0.5, rows[0] - 0.5] },
   };
 }

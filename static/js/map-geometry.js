@@ -3,23 +3,23 @@
 const RIGHT = 6;
 const TOP = 24; // the axes' names, above the half of the first row's label that low rows leave no room for
 const LEAST_LEFT = 52; // the name of the rows
-const LETTER = 6.4; // px of a label's letter, on average
-const SLANT = 0.87; // sin 60°, the slant of the labels below
+const SLANT = { down: 0.87, left: 0.5 }; // sin and cos 60°, the slant of the labels below
 const READABLE = 34; // px of a cell's side up to which the cells of a long, thin matrix are stretched
 const STRETCH = 3; // and at most so many times as long as wide
+const LABELLED = 14; // px of a row's side with which each has a label: a few rows of many columns have that at least
 
-/** Room for labels of so many letters beside and below. */
+/** Room for labels so many px long beside and below; those below lean to the left, so the first one needs room there too. */
 function marginFor({ rows, cols }) {
   return {
-    left: Math.max(LEAST_LEFT, Math.round(12 + rows * LETTER)), right: RIGHT, top: TOP,
-    bottom: Math.round(18 + cols * LETTER * SLANT),
+    left: Math.max(LEAST_LEFT, Math.round(14 + rows), Math.round(4 + cols * SLANT.left)), right: RIGHT, top: TOP,
+    bottom: Math.round(18 + cols * SLANT.down),
   };
 }
 
 /** A cell's side along the axis that has room to spare: as the other one, stretched in reason where that is small. */
-const stretched = (cell, room) => Math.max(cell, Math.min(room, READABLE, cell * STRETCH));
+const stretched = (cell, room) => Math.max(cell, Math.min(room, READABLE, Math.max(LABELLED, cell * STRETCH)));
 
-/** The plot's rectangle in a figure of this size, for these ranges and labels of so many letters. Squares have square cells. */
+/** The plot's rectangle in a figure of this size, for these ranges and labels so many px long. Squares have square cells. */
 export function placeMap({ width, height }, rows, cols, letters) {
   const margin = marginFor(letters);
   const down = rows[1] - rows[0];
@@ -28,7 +28,7 @@ export function placeMap({ width, height }, rows, cols, letters) {
   const cell = Math.max(0.02, Math.min(most.width, most.height));
   const wide = across === down ? cell : stretched(cell, most.width);
   const high = across === down ? cell : stretched(cell, most.height);
-  return { margin, rows, cols, left: margin.left, top: margin.top, width: Math.floor(wide * across), height: Math.floor(high * down) };
+  return { margin, letters, rows, cols, left: margin.left, top: margin.top, width: Math.floor(wide * across), height: Math.floor(high * down) };
 }
 
 /** The cell {row, col} at a point of the figure; outside it is null, or the nearest one if wanted. */
@@ -37,9 +37,10 @@ export function cellAtPoint(place, x, y, nearest = false) {
   const across = inside((x - place.left) / place.width);
   const down = inside((y - place.top) / place.height);
   if (across < 0 || across >= 1 || down < 0 || down >= 1) return null;
+  // the last cell of a coarse picture may reach beyond the last token
+  const index = (share, [from, to], length) => Math.min(length - 1, from + Math.floor(share * (to - from)));
   return {
-    row: place.rows[0] + Math.floor(down * (place.rows[1] - place.rows[0])),
-    col: place.cols[0] + Math.floor(across * (place.cols[1] - place.cols[0])),
+    row: index(down, place.rows, place.lengths.rows), col: index(across, place.cols, place.lengths.cols),
   };
 }
 

@@ -37,8 +37,8 @@ function paintReach(context, layout, reach, ink) {
 function prepare(canvas, width, height, ratio) {
   canvas.width = Math.ceil(width * ratio);
   canvas.height = Math.ceil(height * ratio);
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
+  canvas.style.width = `${canvas.width / ratio}px`; // one of its pixels is one of the screen's
+  canvas.style.height = `${canvas.height / ratio}px`;
   return canvas.getContext('2d');
 }
 

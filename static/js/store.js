@@ -38,6 +38,7 @@ export const INITIAL = Object.freeze({
   marking: null,
   pinned: null,
   preview: null,
+  figure: null,
   map: { status: 'none', key: null, window: null, error: null },
   units: { status: 'none', key: null, rows: null, cols: null, error: null },
   line: { status: 'none', key: null, index: null, dir: 'row', weights: null, error: null },

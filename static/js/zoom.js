@@ -24,3 +24,15 @@ export function squared(lengths, rows, cols) {
 export function scaled([from, to], factor, place = (from + to) / 2) {
   return [place - (place - from) * factor, place + (to - place) * factor];
 }
+
+/** The same with a place that may lie outside the range: it is in the middle then. */
+export function towards([from, to], factor, place) {
+  const inside = place >= from && place < to;
+  const half = ((to - from) * factor) / 2;
+  return inside ? scaled([from, to], factor, place + 0.5) : [place + 0.5 - half, place + 0.5 + half];
+}
+
+const CLOSE = 24; // places on each side of a cell that one is taken to
+
+/** The ranges round a cell, close enough to tell it from its neighbours. */
+export const closeTo = ({ row, col }) => ({ rows: [row - CLOSE, row + CLOSE], cols: [col - CLOSE, col + CLOSE] });

@@ -1,8 +1,9 @@
-/** Loads the comparison and both sides' windows for what is shown. Newer wishes abort older ones. Answers retry-found. */
+/** Loads the comparison and both sides' windows for what is shown. Newer wishes abort older ones. Answers retry-found, cells. */
 
 import * as api from '../api.js';
-import { fromAnswer, MAX_CELLS } from '../window.js';
+import { fromAnswer } from '../window.js';
 import { WHOLE } from '../zoom.js';
+import { sideFrame } from './frame.js';
 import { tokensOf } from './link.js';
 import { foundKey, headOf, isReady, mapKey, NO_FOUND, NO_MAP, SIDES, siteOf } from './state.js';
 
@@ -37,7 +38,7 @@ export function controlData(store) {
     const { rows, cols } = state.view;
     try {
       const answer = await api.getComparison(
-        { ...side(state, 'a'), ...side(state, 'b'), rows, cols, maxCells: MAX_CELLS }, signal);
+        { ...side(state, 'a'), ...side(state, 'b'), rows, cols, maxCells: state.cells }, signal);
       if (signal.aborted) return;
       if (!answer.aligned && (rows || cols)) store.patch('view', WHOLE); // a range is of shared axes
       else store.set({ found: { status: 'ready', key, axes, answer, error: null } });
@@ -53,12 +54,12 @@ export function controlData(store) {
     return { [name]: state.sides[name].id, [`site_${name}`]: site, [`layer_${name}`]: layer, [`head_${name}`]: head };
   };
 
-  async function loadMap(state, name, key, ranges) {
+  async function loadMap(state, name, key, ask) {
     const signal = renew(name);
     const put = (fields) => store.patch('maps', { [name]: { ...NO_MAP, key, ...fields } });
     put({ status: 'loading' });
     try {
-      const request = { ...headOf(state, name), ...ranges, pool: 'max', maxCells: MAX_CELLS };
+      const request = { ...headOf(state, name), ...ask, pool: 'max' };
       const window = fromAnswer(await api.getWindow(state.sides[name].id, request, signal));
       if (!signal.aborted) put({ status: 'ready', window });
     } catch (error) {
@@ -76,8 +77,9 @@ export function controlData(store) {
     if (key !== state.found.key) loadFound(state, key);
     for (const name of SIDES) {
       const ranges = shownTokens(store.state, name);
-      const wanted = ranges && mapKey(store.state, name, ranges);
-      if (wanted && wanted !== store.state.maps[name].key) loadMap(store.state, name, wanted, ranges);
+      const ask = ranges && sideFrame(store.state, name, ranges).ask;
+      const wanted = ask && mapKey(store.state, name, ask);
+      if (wanted && wanted !== store.state.maps[name].key) loadMap(store.state, name, wanted, ask);
     }
   }
 
@@ -85,5 +87,6 @@ export function controlData(store) {
     store.set({ found: NO_FOUND, maps: { a: NO_MAP, b: NO_MAP } });
     want(store.state);
   });
-  store.subscribe(['sides', 'view', 'found'], want);
+  store.on('cells', ({ cells }) => cells !== store.state.cells && store.set({ cells })); // as many as the difference's figure can show
+  store.subscribe(['sides', 'view', 'found', 'figures', 'cells'], want);
 }

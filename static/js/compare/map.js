@@ -7,13 +7,16 @@ import { el, fill, perFrame, ref } from '../dom.js';
 import { errorText } from '../errors.js';
 import { t } from '../i18n.js';
 import { readInk } from '../ink.js';
-import { layoutOf, longestLabels, traceOf } from '../map-figure.js';
-import { placeMap, rectOf } from '../map-geometry.js';
+import { layoutOf, traceOf } from '../map-figure.js';
+import { rectOf } from '../map-geometry.js';
 import { draw } from '../plotly.js';
-import { setBox } from '../views/box.js';
+import { pooled } from '../pool.js';
+import { outward, setBox } from '../views/box.js';
+import { followSize } from '../views/figure-size.js';
 import { listenToPointer } from '../views/map-pointer.js';
 import { fromAnswer } from '../window.js';
 import { shownTokens } from './data.js';
+import { differenceFrame, sideFrame } from './frame.js';
 import { sharedTokens } from './link.js';
 import { signedScale } from './scale.js';
 import { answerOf, axesOf, foundKey, isReady, mapKey, siteOf } from './state.js';
@@ -31,7 +34,14 @@ function ofAnswer(state, answer) {
   return seen.get(answer);
 }
 
-/** What a map shows: {key, window, tokens, rows, cols, lengths}, its ranges in places of its own; window null until it is there. */
+/** The answer's difference as a map: {window, tokens, frame}. */
+export function differenceOf(state, answer) {
+  const { window, tokens } = ofAnswer(state, answer);
+  const frame = differenceFrame(state, answer, tokens);
+  return { window: pooled(window, frame.rowStep, frame.colStep), tokens, frame };
+}
+
+/** What a map shows: {key, window, tokens, frame, rows, cols, lengths}, its ranges in places of its own; window null until it is there. */
 export function pictureOf(state, name) {
   if (!isReady(state)) return null;
   if (name === 'd') {
@@ -39,13 +49,16 @@ export function pictureOf(state, name) {
     if (!answer?.aligned || state.found.status !== 'ready') return null;
     const { rows, cols } = answer;
     const lengths = { rows: answer.axis_rows.length, cols: answer.axis_cols.length };
-    return { key: state.found.key, ...ofAnswer(state, answer), rows, cols, lengths };
+    return { key: state.found.key, ...differenceOf(state, answer), rows, cols, lengths };
   }
   const ranges = shownTokens(state, name);
+  if (!ranges) return null;
+  const frame = sideFrame(state, name, ranges);
   const map = state.maps[name];
-  if (!ranges || map.key !== mapKey(state, name, ranges)) return null;
+  if (map.key !== mapKey(state, name, frame.ask)) return null;
   const { query_len: rows, key_len: cols } = siteOf(state, name);
-  return { key: map.key, window: map.window, tokens: axesOf(state, name), ...ranges, lengths: { rows, cols } };
+  const window = map.window && pooled(map.window, frame.rowStep, frame.colStep);
+  return { key: map.key, window, tokens: axesOf(state, name), frame, ...ranges, lengths: { rows, cols } };
 }
 
 /** The pointer's module asks the main page's store; here each map answers it in its own places. */
@@ -111,14 +124,16 @@ export function mountMap(root, store, name) {
   async function redraw() {
     const { state } = store;
     const picture = pictureOf(state, name);
-    const size = { width: figure.clientWidth, height: figure.clientHeight };
+    const size = state.figures[name];
     if (!picture?.window || !state.plotly || state.plotly === 'failed') {
       clear(state);
       return;
     }
-    if (size.width < 60 || size.height < 60) return;
-    const { window, tokens, rows, cols } = picture;
-    place = placeMap(size, rows, cols, longestLabels(tokens, rows, cols, size));
+    if (!size) return;
+    if (name === 'd') store.emit('cells', { cells: picture.frame.ask.maxCells });
+    if (name === 'd' && picture.frame.ask.maxCells !== state.cells) return; // it is asked for again, coarser or finer
+    const { window, tokens } = picture;
+    place = picture.frame.place;
     fill(stateBox);
     plot.hidden = false;
     const masked = window.z.some((row) => row.includes(null));
@@ -131,18 +146,18 @@ export function mountMap(root, store, name) {
 
   function mark({ cursor }) {
     const own = place && cursor?.[name];
-    setBox(marks[0], own ? rectOf(place, own.rows, place.cols) : null);
-    setBox(marks[1], own ? rectOf(place, place.rows, own.cols) : null);
+    setBox(marks[0], own ? outward(rectOf(place, own.rows, place.cols)) : null);
+    setBox(marks[1], own ? outward(rectOf(place, place.rows, own.cols)) : null);
   }
 
   const again = perFrame(redraw);
-  store.subscribe(['sides', 'found', 'maps', 'scheme', 'plotly', 'view'], (state) => {
+  store.subscribe(['sides', 'found', 'maps', 'scheme', 'plotly', 'view', 'figures'], (state) => {
     const key = name === 'd' ? foundKey(state) : null;
     if (key && plot.dataset.key && plot.dataset.key !== key) clear(state); // nothing stale stays
     again();
   });
   store.subscribe(['cursor'], mark);
-  new ResizeObserver(again).observe(figure);
+  followSize(figure, (size) => store.patch('figures', { [name]: size }));
   stateBox.addEventListener('click', ({ target }) => target.closest('[data-retry]') && store.emit('retry-found'));
 
   const own = facade(store, name);

@@ -1,6 +1,7 @@
 /** What the comparison page knows, and questions about it that several modules ask. Pure. */
 
 import { sidesOf } from '../select.js';
+import { MAX_CELLS } from '../window.js';
 import { WHOLE } from '../zoom.js';
 
 export const SIDES = ['a', 'b'];
@@ -14,6 +15,8 @@ export const INITIAL = Object.freeze({
   recent: [],
   sides: { a: NO_SIDE, b: NO_SIDE },
   view: { a: FIRST_HEAD, b: FIRST_HEAD, ...WHOLE, scale: 'sqrt' },
+  figures: { a: null, b: null, d: null }, // the size of each map, as views/figure-size.js tells it
+  cells: MAX_CELLS, // of the difference
   found: NO_FOUND,
   maps: { a: NO_MAP, b: NO_MAP },
   heads: { a: null, b: null },
@@ -51,11 +54,12 @@ const spanKey = (span) => (span ? span.join(':') : '');
 /** What identifies the comparison that is wanted; null while a run is missing. */
 export function foundKey(state) {
   if (!isReady(state)) return null;
-  return [...SIDES.map((side) => sideKey(state, side)), spanKey(state.view.rows), spanKey(state.view.cols)].join('|');
+  const coarse = state.cells === MAX_CELLS ? [] : [state.cells];
+  return [...SIDES.map((side) => sideKey(state, side)), spanKey(state.view.rows), spanKey(state.view.cols), ...coarse].join('|');
 }
 
-/** What identifies a side's picture: its head and the tokens that are shown. */
-export const mapKey = (state, side, { rows, cols }) => [sideKey(state, side), spanKey(rows), spanKey(cols)].join('|');
+/** What identifies a side's picture: its head, the tokens that are shown, and how coarse. */
+export const mapKey = (state, side, { rows, cols, maxCells }) => [sideKey(state, side), spanKey(rows), spanKey(cols), maxCells].join('|');
 
 /** The comparison for what is shown now, or null. */
 export const answerOf = (state) => (state.found.answer && state.found.key === foundKey(state) ? state.found.answer : null);

@@ -25,9 +25,10 @@ export function controlView(store, begin) {
     const answer = axes();
     if (answer) view(squared(lengthsOf(answer), segmentsOf(answer.axis_rows, map, rows), segmentsOf(answer.axis_cols, map, cols)));
   });
-  store.on('zoom-by', ({ factor, map, row, col }) => {
+  store.on('zoom-by', ({ factor, ...at }) => {
     const answer = axes();
     if (!answer) return;
+    const { map, row, col } = at.row === undefined && store.state.cursor?.pinned ? store.state.cursor : at; // a button zooms to what is kept
     const again = (axis, range, place) => {
       const fixed = place === undefined ? undefined : segmentsOf(axis, map, [place, place + 1])[0] + 0.5;
       return scaled(range ?? [0, axis.length], factor, fixed);

@@ -8,6 +8,7 @@ import { clampView, fitsLink, formatAddress, parseAddress } from '../address.js'
 import { debounce } from '../dom.js';
 import { clampFinder, finderFields, readFigures, readFinder } from '../finder-address.js';
 import { inputsOfRun } from '../inputs.js';
+import { cellField, cellOf } from '../kept-cell.js';
 import { linkFields, linksText, readLinks, readSides } from '../links.js';
 import { forgetView, keepView, keptView } from '../recent.js';
 import { createTrail } from '../trail.js';
@@ -34,6 +35,7 @@ export function controlAddress(store) {
   function take(fragment) {
     written = fragment;
     const address = parseAddress(fragment);
+    const pinned = cellOf(fragment, address);
     const beside = besideOf(fragment, address); // told before the view is set, which writes the address
     if (address.text !== null) {
       const { text, pair, target, implementation, truncate } = address;
@@ -52,10 +54,10 @@ export function controlAddress(store) {
       const run = { ...store.state.run, carried: address.text };
       const also = beside();
       const finder = site ? clampFinder(also.finder, site) : also.finder;
-      store.set({ ...also, finder, run, view, preview: null, hoverToken: null, cursor: null });
+      store.set({ ...also, finder, run, view, pinned, preview: null, hoverToken: null, cursor: null });
     } else {
       store.emit('open', { id: address.run, view: address.view, carried: address.text });
-      store.set(beside()); // once the run before is off the screen: links that do not say of which texts they are take this one's
+      store.set({ ...beside(), pinned }); // once the run before is off the screen: links that do not say of which texts they are take this one's
     }
     store.emit('link-read', { fragment, run: address.run !== null });
   }
@@ -74,7 +76,7 @@ export function controlAddress(store) {
     };
   }
 
-  const fieldsBeside = (state) => ({ ...finderFields(state), ...linkFields(state) });
+  const fieldsBeside = (state) => ({ ...finderFields(state), ...linkFields(state), ...cellField(state) });
 
   function write(state) {
     const { run, view } = state;
@@ -113,7 +115,7 @@ export function controlAddress(store) {
   });
 
   read();
-  store.subscribe(['run', 'view', 'pairs'], write);
+  store.subscribe(['run', 'view', 'pairs', 'pinned', 'units'], write);
   if (kept) store.subscribe(['run'], beginAnew, { now: false });
   store.subscribe(['finder', 'reference'], debounce(() => write(store.state), SOON), { now: false }); // a slider changes it often, and browsers limit writing
   addEventListener('hashchange', read);

@@ -5,9 +5,12 @@
  */
 
 import * as api from '../api.js';
+import { keptOn } from '../kept-cell.js';
 import { settled } from '../link-places.js';
 import { extended, linksText, linkText, MOST_LINKS, problemOf, ranked, sidesKey } from '../links.js';
+import { frameOf } from '../map-frame.js';
 import { finished, placeOf, shownSides, siteOf, tokensAt } from '../select.js';
+import { closeTo } from '../zoom.js';
 
 const NO_HEADS = { status: 'none', heads: [], error: null };
 
@@ -21,6 +24,7 @@ export function controlLinks(store) {
   let byHand = false; // another one was chosen since
   let made = false; // the newest run was asked for here, not opened by a link or by Back
   let linked = false; // what a link names is not shown yet: a run in its place is to show the link's own head
+  let arriving = false; // a link was opened, and what it marks is not shown yet
   let seen = {}; // the run and the head that were last shown
   let fetching = new AbortController();
 
@@ -72,7 +76,7 @@ export function controlLinks(store) {
   });
   store.on('mark-extend', () => marking({ ...store.state.marking, extending: !store.state.marking.extending }));
   store.on('mark-cell', ({ row, col }) => add({ query: inclusive('rows', row), key: inclusive('cols', col) }));
-  store.on('pin-cell', (cell) => store.set({ pinned: cell }));
+  store.on('pin-cell', (cell) => store.set({ pinned: keptOn(store.state, cell) }));
   store.on('unmark', ({ index }) => patch({ list: store.state.pairs.list.filter((_, at) => at !== index), last: null }));
   store.on('unmark-all', () => patch({ list: [], sides: null, last: null }));
 
@@ -88,8 +92,16 @@ export function controlLinks(store) {
     store.emit('head', { layer: best.layer, head: best.head });
     opening = false;
     store.patch('view', { token: link.query[0], dir: 'row' });
-    store.emit('cursor', { row: placeOf(store.state, 'rows', link.query[0]), col: placeOf(store.state, 'cols', link.key[0]) });
+    pin(link);
     store.emit('show-head');
+  }
+
+  /** Keeps the link's first cell, and comes so close that it is read by itself. */
+  function pin(link) {
+    const cell = { row: placeOf(store.state, 'rows', link.query[0]), col: placeOf(store.state, 'cols', link.key[0]) };
+    store.emit('pin-cell', cell);
+    const { rowStep, colStep } = frameOf(store.state);
+    if (rowStep > 1 || colStep > 1) store.emit('zoom', closeTo(cell)); // to read it, and not what is the largest near it
   }
 
   async function load(id, site, links) {
@@ -104,7 +116,10 @@ export function controlLinks(store) {
       if (signal.aborted) return;
       const found = heads.map(({ layer, head, pairs }) => ({ layer, head, ...pairs }));
       patch({ status: 'ready', heads: found, error: null });
+      const { pinned, view } = store.state;
       if (moves && !byHand) open(found, links.at(-1));
+      else if (arriving && !pinned && !view.rows && !view.cols) pin(links.at(-1));
+      arriving = false;
     } catch (error) {
       if (signal.aborted) return;
       const { name, given } = error.details ?? {};
@@ -155,7 +170,7 @@ export function controlLinks(store) {
     made = !linked;
   });
   store.on('open', () => {
-    [made, linked] = [false, true];
+    [made, linked, arriving] = [false, true, true];
   });
 
   /** Tells a head that was chosen by hand; a run that was made here takes the reader to its best one where none was. */
@@ -180,6 +195,6 @@ export function controlLinks(store) {
     const now = summary && `${summary.id}|${siteOf(state).site}`;
     if (now === shown) return;
     shown = now;
-    if (state.marking || state.pinned) store.set({ marking: null, pinned: null });
+    if (state.marking) store.set({ marking: null });
   });
 }

@@ -2,8 +2,9 @@
 
 import { clampView } from '../address.js';
 import { clampFinder } from '../finder-address.js';
+import { keptCell } from '../kept-cell.js';
 import { headBeside, isCross, mapSize, shownRange, shownSides, sidesOf, siteOf, tokensOf } from '../select.js';
-import { scaled, squared, WHOLE } from '../zoom.js';
+import { scaled, squared, towards, WHOLE } from '../zoom.js';
 
 /** View and finder of another site. The chosen token stays where it is on the same axis of both. */
 function ofSite(state, name) {
@@ -30,9 +31,9 @@ export function controlView(store) {
     const next = head && !same ? { layer: head.layer, head: head.head } : null;
     if (next?.layer !== preview?.layer || next?.head !== preview?.head) store.set({ preview: next, cursor: null });
   });
-  store.on('token', ({ index, dir }) => {
+  store.on('token', ({ index, dir, stay = false }) => {
     const { view: now } = store.state;
-    const again = now.token === index && (dir ?? now.dir) === now.dir;
+    const again = !stay && now.token === index && (dir ?? now.dir) === now.dir;
     view({ token: again ? null : index, dir: dir ?? now.dir });
   });
   store.on('hover-token', ({ index, dir }) => {
@@ -60,7 +61,9 @@ export function controlView(store) {
   store.on('zoom-out', () => view(WHOLE));
   store.on('zoom-by', ({ factor, row, col }) => {
     const { rows, cols } = shownRange(store.state);
-    view(squared(mapSize(store.state), scaled(rows, factor, row), scaled(cols, factor, col)));
+    const kept = row === undefined ? keptCell(store.state) : null; // a button zooms to what is kept
+    const at = (range, place, cell) => (cell === undefined ? scaled(range, factor, place) : towards(range, factor, cell));
+    view(squared(mapSize(store.state), at(rows, row, kept?.row), at(cols, col, kept?.col)));
   });
   store.on('let-go', () => {
     if (store.state.preview) store.set({ preview: null });

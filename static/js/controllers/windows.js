@@ -1,11 +1,14 @@
 /**
- * Loads the window that the heat map shows. Until it arrives the head's own tile of the overview stands in for it, marked
- * as approximate, and after a failure too. The newest wish wins: older requests are aborted, and an answer is kept only under the key it was asked for.
+ * Loads the window that the heat map shows, and makes it as coarse as the figure's pixels ask. Until it arrives the head's
+ * own tile of the overview stands in for it, marked as approximate, and after a failure too. The newest wish wins: older
+ * requests are aborted, and an answer is kept only under the key it was asked for.
  */
 
 import * as api from '../api.js';
+import { frameOf } from '../map-frame.js';
+import { pooled } from '../pool.js';
 import { finished, headKey, mapKey, mapSize, shownHead, shownRange, siteOf, unitsKey } from '../select.js';
-import { covers, fromAnswer, fromTile, MAX_CELLS } from '../window.js';
+import { covers, fromAnswer, fromTile } from '../window.js';
 
 const KEPT = 24; // windows remembered, so that walking back over heads asks nothing
 const PREVIEW_WAIT = 70; // ms that a previewed head must stay before its exact weights are fetched
@@ -30,16 +33,25 @@ export function controlWindows(store) {
     return holds ? { ...latest.window, exact: false } : fromTile(state);
   }
 
-  async function load(key, request, id) {
+  /** The window as fine as the figure can show it. */
+  function fitted(state, window) {
+    const { rowStep, colStep } = frameOf(state);
+    return pooled(window, rowStep, colStep);
+  }
+
+  function show(key, window) {
+    latest = { head: headKey(store.state), window };
+    store.set({ map: { status: 'ready', key, window: fitted(store.state, window), error: null } });
+  }
+
+  async function load(key, source, request, id) {
     const { signal } = fetching;
     try {
       const window = fromAnswer(await api.getWindow(id, request, signal));
-      remember(key, window);
-      if (wanted !== key || signal.aborted) return;
-      latest = { head: headKey(store.state), window };
-      store.set({ map: { status: 'ready', key, window, error: null } });
+      remember(source, window);
+      if (wanted === source && !signal.aborted) show(key, window);
     } catch (error) {
-      if (wanted === key && !signal.aborted) store.set({ map: { status: 'error', key, window: standIn(store.state), error } });
+      if (wanted === source && !signal.aborted) store.set({ map: { status: 'error', key, window: standIn(store.state), error } });
     }
   }
 
@@ -57,26 +69,33 @@ export function controlWindows(store) {
       return;
     }
     const key = mapKey(state);
-    const waiting = state.map.key === key && state.map.status === 'loading' && !state.map.window;
-    if (key === wanted && !(waiting && state.overview.status === 'ready')) return;
-    if (key !== wanted) begin(state, key);
-    else store.patch('map', { window: standIn(state) });
+    const { rowStep, colStep, ask } = frameOf(state);
+    const source = [key, ask.rows.join(':'), ask.cols.join(':'), ask.maxCells].join('|');
+    if (source !== wanted) {
+      begin(state, key, source, ask);
+      return;
+    }
+    const { map } = state;
+    const known = cache.get(source);
+    if (map.status === 'ready' && known && (map.window.rowStep !== rowStep || map.window.colStep !== colStep)) show(key, known);
+    else if (map.key === key && map.status === 'loading' && !map.window && state.overview.status === 'ready') {
+      store.patch('map', { window: standIn(state) });
+    }
   }
 
-  function begin(state, key) {
+  function begin(state, key, source, ask) {
     stop();
-    wanted = key;
-    const known = cache.get(key);
+    wanted = source;
+    const known = cache.get(source);
     if (known) {
-      latest = { head: headKey(state), window: known };
-      store.set({ map: { status: 'ready', key, window: known, error: null } });
+      show(key, known);
       return;
     }
     store.set({ map: { status: 'loading', key, window: standIn(state), error: null } });
     fetching = new AbortController();
     const { pool, lens, unit } = state.view;
-    const request = { site: siteOf(state).site, ...shownHead(state), ...shownRange(state), pool, lens, unit, maxCells: MAX_CELLS };
-    timer = setTimeout(() => load(key, request, state.run.id), state.preview ? PREVIEW_WAIT : 0);
+    const request = { site: siteOf(state).site, ...shownHead(state), ...ask, pool, lens, unit };
+    timer = setTimeout(() => load(key, source, request, state.run.id), state.preview ? PREVIEW_WAIT : 0);
   }
 
   function stop() {
@@ -89,5 +108,6 @@ export function controlWindows(store) {
     wanted = null;
     want(store.state);
   });
-  store.subscribe(['run', 'view', 'preview', 'overview', 'units'], want);
+  store.on('figure', (figure) => store.set({ figure }));
+  store.subscribe(['run', 'view', 'preview', 'overview', 'units', 'figure'], want);
 }

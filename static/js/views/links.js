@@ -7,6 +7,7 @@ import { byTouch, el, fill, ref, refill, tokenLabel } from '../dom.js';
 import { errorText } from '../errors.js';
 import { fixedText, t, weightText, whole } from '../i18n.js';
 import { labelParts } from '../labels.js';
+import { keptCell } from '../kept-cell.js';
 import { linkText, problemOf, ranked, sidesKey } from '../links.js';
 import { axesOf, finished, mapAxes, shownHead, shownSides } from '../select.js';
 import { sentence, short } from './readout.js';
@@ -101,7 +102,7 @@ function listen(root, store, [mark, extend, cell]) {
     store.emit('mark-extend');
     if (!byTouch()) strip();
   });
-  cell.addEventListener('click', () => store.emit('mark-cell', store.state.pinned));
+  cell.addEventListener('click', () => store.emit('mark-cell', keptCell(store.state)));
   ref(root, 'unmark-all').addEventListener('click', () => {
     store.emit('unmark-all');
     mark.focus(); // the button is gone
@@ -120,8 +121,8 @@ function listen(root, store, [mark, extend, cell]) {
 /** The button that marks the cell that was pressed in the picture: a token, or the unit that the cell counts. */
 function showCell(cell, state) {
   const { rows, cols } = mapAxes(state);
-  const { pinned } = state;
-  const [query, key] = finished(state) && pinned ? [rows[pinned.row], cols[pinned.col]] : [];
+  const kept = keptCell(state);
+  const [query, key] = kept ? [rows[kept.row], cols[kept.col]] : [];
   cell.hidden = !query || !key;
   if (cell.hidden) return;
   const name = (token) => tokenLabel(labelParts(short(token)));

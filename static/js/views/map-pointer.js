@@ -5,6 +5,7 @@
 
 import { perFrame } from '../dom.js';
 import { cellAtPoint, rectOf } from '../map-geometry.js';
+import { keptCell, readCell } from '../kept-cell.js';
 import { finished, mapSize, shownRange, tokensAt } from '../select.js';
 
 const CLICK_REACH = 4; // px between press and release that still count as a click
@@ -13,13 +14,15 @@ const NARROW = matchMedia('(max-width: 599px)');
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
+const isSameCell = (one, other) => one?.row === other.row && one?.col === other.col;
 const clamp = (value, from, to) => Math.min(to - 1, Math.max(from, value));
 const shift = ([from, to], by) => [from + by, to + by];
 
 /** Moves the read cell by one drawn cell (ten with Shift); at the edge of a zoomed map the map moves along. */
 function moveCell(store, [down, across], far) {
   const { rows, cols } = shownRange(store.state);
-  const { cursor, map } = store.state;
+  const { map } = store.state;
+  const cursor = readCell(store.state);
   const size = mapSize(store.state);
   const by = cursor ? (far ? 10 : 1) : 0;
   const start = cursor ?? { row: rows[0], col: cols[0] };
@@ -32,14 +35,17 @@ function moveCell(store, [down, across], far) {
 }
 
 function onKey(event, store) {
-  const { cursor, marking } = store.state;
+  const { cursor: pointed, marking } = store.state;
+  const cursor = readCell(store.state);
   if (event.key in STEPS) moveCell(store, STEPS[event.key], event.shiftKey);
   else if (event.key === '+' || event.key === '=') store.emit('zoom-by', { factor: 0.5, ...cursor });
   else if (event.key === '-') store.emit('zoom-by', { factor: 2, ...cursor });
   else if (event.key === '0') store.emit('zoom-out');
   else if (event.key === 'm' && cursor) store.emit('mark-cell', cursor);
-  else if (event.key === 'Enter' && cursor) store.emit('token', { index: tokensAt(store.state, 'rows', cursor.row)[0], dir: 'row' });
-  else if (event.key === 'Escape') store.emit(cursor ? 'cursor' : marking ? 'mark' : 'let-go', null);
+  else if (event.key === 'Enter' && cursor) {
+    store.emit('token', { index: tokensAt(store.state, 'rows', cursor.row)[0], dir: 'row', stay: pointed !== null });
+    store.emit('pin-cell', cursor);
+  } else if (event.key === 'Escape') store.emit(pointed ? 'cursor' : cursor ? 'pin-cell' : marking ? 'mark' : 'let-go', null);
   else return false;
   return true;
 }
@@ -70,8 +76,9 @@ function listenToDrag(figure, store, at, place, drawBox) {
     if (isClick(event)) {
       if (event.type === 'pointerup') {
         const [axis, place] = store.state.view.dir === 'row' ? ['rows', cell.row] : ['cols', cell.col];
-        store.emit('token', { index: tokensAt(store.state, axis, place)[0] });
-        store.emit('pin-cell', cell);
+        const again = isSameCell(keptCell(store.state), cell);
+        store.emit('token', { index: tokensAt(store.state, axis, place)[0], stay: !again });
+        store.emit('pin-cell', again ? null : cell);
       }
     } else if (event.shiftKey) {
       store.emit('zoom', { rows: shift(rows, press.cell.row - cell.row), cols: shift(cols, press.cell.col - cell.col) });

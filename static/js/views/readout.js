@@ -1,8 +1,9 @@
-/** The weight under the pointer in words: both tokens, their positions and the number. Listens to cursor, map, line, run. */
+/** The weight under the pointer in words: both tokens, their positions and the number. Without a pointer it is of the kept cell. Listens to cursor, pinned, map, run. */
 
 import { byTouch, el, fill, ref, tokenLabel } from '../dom.js';
 import { rangeText, t, weightText, whole } from '../i18n.js';
 import { labelParts } from '../labels.js';
+import { readCell } from '../kept-cell.js';
 import { finished, mapAxes, mapKey } from '../select.js';
 import { cellAt } from '../window.js';
 
@@ -39,12 +40,14 @@ function pooled(cell, { pool, lens }) {
 }
 
 function words(state) {
-  const { cursor, map, view } = state;
+  const { map, view } = state;
+  const cursor = readCell(state);
   if (!finished(state)) return [];
-  if (!cursor) return [el('span', { class: 'quiet' }, t(byTouch() ? 'readout.hint_touch' : 'readout.hint'))];
+  const hint = [el('span', { class: 'quiet' }, t(byTouch() ? 'readout.hint_touch' : 'readout.hint'))];
+  if (!cursor) return hint;
   if (map.key !== mapKey(state) || !map.window) return [t('readout.loading')];
   const cell = cellAt(map.window, cursor.row, cursor.col);
-  if (!cell) return [];
+  if (!cell) return hint; // what is kept lies outside the part that is shown
   if (!map.window.exact) return [t(map.status === 'error' ? 'readout.coarse' : 'readout.loading')];
   const one = cell.rows[1] - cell.rows[0] === 1 && cell.cols[1] - cell.cols[0] === 1;
   return one ? exact(state, cursor, cell) : pooled(cell, view);
@@ -53,5 +56,5 @@ function words(state) {
 /** Mounts the readout. */
 export function mountReadout(root, store) {
   const readout = ref(root, 'readout');
-  store.subscribe(['cursor', 'map', 'run', 'view', 'preview'], (state) => fill(readout, words(state)));
+  store.subscribe(['cursor', 'pinned', 'map', 'run', 'view', 'preview'], (state) => fill(readout, words(state)));
 }
