@@ -80,7 +80,7 @@ def test_a_character_without_a_token_is_named_to_its_sender(start: Start, caplog
 def test_a_text_of_a_pair_that_is_dropped_is_named(start: Start, field: str) -> None:
     client = start()
     given = {"text": TEXT, "text_pair": TEXT}
-    client.app.state.services.models.others[PAIRS].tokenize = lambda text, **_: [  # type: ignore[attr-defined]
+    client.app.state.services.models.others[PAIRS].tokenize = lambda _, **__: [  # type: ignore[attr-defined]
         token for token in _pair() if token.special or token.segment == (field == "text")
     ]
     answer = client.post("/api/runs", json={"model": PAIRS, **given})

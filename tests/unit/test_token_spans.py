@@ -1,4 +1,4 @@
-"""Does a whole character belong to its token, whatever a tokenizer makes of it, in time that follows the text's length?"""
+"""Does a whole character belong to its token, whatever a tokenizer makes of it, and in how much time?"""
 
 from __future__ import annotations
 
