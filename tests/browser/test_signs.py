@@ -1,4 +1,4 @@
-"""Characters that nobody can see, and those that turn the text around them: each is shown by a sign, in its own token."""
+"""Characters that nobody can see, and those that turn the text around them, are shown by a sign in their own token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a whole character belong to its token, whatever a tokenizer makes of it, and in how much time?"""
+"""A whole character belongs to its token, whatever a tokenizer makes of it, in time that follows the length of the text."""
 
 from __future__ import annotations
 
