@@ -1,4 +1,4 @@
-"""A whole character belongs to its token, whatever a tokenizer makes of it, in time that follows the length of the text."""
+"""A whole character belongs to its token, whatever a tokenizer makes of it, in time that follows the length."""
 
 from __future__ import annotations
 
