@@ -80,6 +80,8 @@ STATUS: dict[type[domain.DomainError], int] = {
     domain.StagesTooLong: 413,
     domain.TooManyWeights: 413,
     domain.TextEmpty: 422,
+    domain.TextDropped: 422,
+    domain.CharacterRefused: 422,
     domain.TextTooLong: 422,
     domain.OutOfRange: 422,
     domain.InvalidRequest: 422,

@@ -105,11 +105,21 @@ class HuggingFaceModel(InspectableModel):
         model.weights_check = loaded.check
         return model
 
-    def tokenize(self, text: str, *, text_pair: str | None = None, add_special_tokens: bool = True) -> list[Token]:
+    def tokenize(
+        self,
+        text: str,
+        *,
+        text_pair: str | None = None,
+        add_special_tokens: bool = True,
+        should_stop: ShouldStop = lambda: False,
+    ) -> list[Token]:
         """Tokens of the text, or of the pair, with offsets. Does not run the model. Raises UnsupportedModel."""
         if text_pair is not None and not self.description.takes_pair:
             raise UnsupportedModel("this model reads one text, not a pair")
-        return tokens_from_text(self._tokenizer(), text, text_pair=text_pair, add_special_tokens=add_special_tokens)
+        special = add_special_tokens
+        return tokens_from_text(
+            self._tokenizer(), text, text_pair=text_pair, add_special_tokens=special, should_stop=should_stop
+        )
 
     def tokenize_target(self, text: str) -> list[Token]:
         """What the decoder reads for a target text: its start token, then the text, without the end that it foretells.

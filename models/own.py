@@ -71,11 +71,18 @@ class OwnModel(InspectableModel):
         """Torch's fused kernel."""
         return SDPA
 
-    def tokenize(self, text: str, *, text_pair: str | None = None, add_special_tokens: bool = True) -> list[Token]:
+    def tokenize(
+        self,
+        text: str,
+        *,
+        text_pair: str | None = None,
+        add_special_tokens: bool = True,
+        should_stop: ShouldStop = lambda: False,
+    ) -> list[Token]:
         """Tokens of the text, with offsets into it. Raises UnsupportedModel for a pair: our models read one text."""
         if text_pair is not None:
             raise UnsupportedModel("this model reads one text, not a pair")
-        return tokens_from_text(self._tokenizer(), text, add_special_tokens=add_special_tokens)
+        return tokens_from_text(self._tokenizer(), text, add_special_tokens=add_special_tokens, should_stop=should_stop)
 
     def tokenize_target(self, text: str) -> list[Token]:
         """What the decoder reads for a target text: its start token, then the text."""

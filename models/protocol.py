@@ -157,10 +157,18 @@ class AttentionModel(Protocol):
 
     description: ModelDescription
 
-    def tokenize(self, text: str, *, text_pair: str | None = None, add_special_tokens: bool = True) -> list[Token]:
+    def tokenize(
+        self,
+        text: str,
+        *,
+        text_pair: str | None = None,
+        add_special_tokens: bool = True,
+        should_stop: ShouldStop = lambda: False,
+    ) -> list[Token]:
         """Tokens of the text, with offsets into it, and of the second text of a pair. Does not run the model.
 
-        Raises UnsupportedModel for a pair where `description.takes_pair` is False.
+        Raises UnsupportedModel for a pair where `description.takes_pair` is False, and Cancelled. May be called from
+        several threads at once.
         """
 
     def tokenize_target(self, text: str) -> list[Token]:

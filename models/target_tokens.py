@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerBase
 
-from models.tokens import Pieces, Span, Token, bytes_of_pieces, labelled, spans_by_bytes
+from models.token_spans import Span, bytes_of_pieces, spans_by_bytes
+from models.tokens import Pieces, Token, labelled
 
 SCRAP = "\N{REPLACEMENT CHARACTER}"  # what bytes that are no character decode to
 

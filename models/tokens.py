@@ -9,29 +9,36 @@ This module knows nothing about models, limits or how a label is drawn.
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import Literal, TypeVar
 
-import regex
 from tokenizers import Encoding
 from transformers import PreTrainedTokenizerBase
 
-from models.errors import ConfigError, EngineError, UnsupportedModel
+from models.errors import Cancelled, ConfigError, EngineError, UnsupportedModel
+from models.token_spans import (
+    MAX_GROUP,
+    Span,
+    bytes_of_pieces,
+    character_starts,
+    clamped,
+    spans_by_bytes,
+    whole_characters,
+)
 
-Span = tuple[int, int]  # half-open [start, stop), in characters of the text unless said otherwise
 Cut = Literal["cut_head", "cut_tail"]
 T = TypeVar("T")
 
-MAX_GROUP = (
-    32  # characters that pieces may share; real ones have up to about ten code points (an emoji family has seven)
-)
-SPACE_MARK = "▁"  # U+2581, SentencePiece's spelling of a space
 NO_OFFSETS = "this model's tokenizer gives no character offsets, so its tokens cannot be tied to the text"
-_BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")  # SentencePiece's byte fallback
+_ENCODING = threading.Lock()  # tokenizers are not made for two threads at once; the rest of the work needs no lock
+_LOOK_AGAIN = 4096  # tokens between two looks at whether anybody still waits
+
+
+ShouldStop = Callable[[], bool]
 
 
 class TextNotEncodable(EngineError, ValueError):
@@ -42,6 +49,18 @@ class TextNotEncodable(EngineError, ValueError):
             f"character {position} of the text is half of a surrogate pair and cannot be encoded; remove it"
         )
         self.position = position
+
+
+class CharacterUnknown(EngineError, ValueError):
+    """The tokenizer has neither a token for a character nor one for unknown ones. `position` says where it is."""
+
+    def __init__(self, position: int, character: str) -> None:
+        name = unicodedata.name(character, "without a name")
+        super().__init__(
+            f"this model's tokenizer has no token for the character U+{ord(character):04X} ({name}), "
+            f"character {position} of the text, and none for unknown ones; remove it"
+        )
+        self.position, self.character = position, character
 
 
 @dataclass(frozen=True)
@@ -98,6 +117,7 @@ def tokens_from_text(
     text_pair: str | None = None,
     add_special_tokens: bool = True,
     as_target: bool = False,
+    should_stop: ShouldStop = lambda: False,
 ) -> list[Token]:
     """All tokens of the text, never truncated or padded, in order, with offsets inside the text.
 
@@ -105,7 +125,8 @@ def tokens_from_text(
     Special tokens are of the segment that the tokenizer gives them. With `as_target` the text is cut as one to be
     written, which some translation models' tokenizers mark differently.
 
-    Raises:  TextNotEncodable for lone surrogates, UnsupportedModel for tokenizers that give no offsets
+    Raises:  TextNotEncodable for lone surrogates, CharacterUnknown, UnsupportedModel for tokenizers that give no
+             offsets, Cancelled once `should_stop` says so
     """
     _require_encodable(text)
     if text_pair is not None:
@@ -114,7 +135,9 @@ def tokens_from_text(
     encoding = _encode(tokenizer, texts, add_special_tokens)
     ids, pieces, words, offsets = encoding.ids, encoding.tokens, encoding.word_ids, encoding.offsets  # each a new list
     specials = [bool(flag) for flag in encoding.special_tokens_mask]
+    _go_on(should_stop)
     own_bytes = bytes_of_pieces(tokenizer, pieces)
+    _go_on(should_stop)
     segments = _segments(encoding, specials) if text_pair is not None else [0] * len(ids)
     tokens: list[Token] = []
     for segment, cut_from in enumerate((text, text_pair)):
@@ -124,7 +147,8 @@ def tokens_from_text(
         these = Pieces(
             at, _of(ids, at), _of(pieces, at), _of(words, at), _of(specials, at), _of(own_bytes, at), segment
         )
-        tokens += labelled(cut_from, these, _spans(cut_from, these, _of(offsets, at)))
+        spans = _spans(cut_from, these, _of(offsets, at))
+        tokens += labelled(cut_from, these, spans, should_stop)
     return sorted(tokens, key=lambda token: token.index)
 
 
@@ -137,10 +161,13 @@ def builds_pairs(tokenizer: PreTrainedTokenizerBase) -> bool:
     return kinds.get(0) == 0 and kinds.get(1) == 1
 
 
-def labelled(text: str, these: Pieces, spans: Sequence[Span]) -> list[Token]:
-    """The tokens with their labels: those that share a character of the text share its span."""
+def labelled(text: str, these: Pieces, spans: Sequence[Span], should_stop: ShouldStop = lambda: False) -> list[Token]:
+    """The tokens with their labels: those that share a character of the text share its span. Raises Cancelled."""
     tokens: list[Token] = []
-    for group in _groups(spans, these.specials, _character_starts(text)):
+    _go_on(should_stop)
+    for number, group in enumerate(_groups(spans, these.specials, character_starts(text))):
+        if number % _LOOK_AGAIN == 0:
+            _go_on(should_stop)
         start, end = spans[group[0]][0], max(spans[i][1] for i in group)
         for part, i in enumerate(group, start=1):
             own = these.own_bytes[i]
@@ -191,6 +218,11 @@ def truncate_tokens(tokens: Sequence[Token], limit: int, how: Cut) -> list[Token
     return [replace(token, index=i) for i, token in enumerate(kept)]
 
 
+def _go_on(should_stop: ShouldStop) -> None:
+    if should_stop():
+        raise Cancelled("stopped while a text was cut into tokens")
+
+
 def _require_encodable(text: str) -> None:
     try:
         text.encode()
@@ -205,9 +237,37 @@ def _encode(tokenizer: PreTrainedTokenizerBase, texts: Mapping[str, str | None],
     """
     if not tokenizer.is_fast:
         raise UnsupportedModel(NO_OFFSETS)
-    encoded = tokenizer(**texts, add_special_tokens=add_special_tokens, truncation=False, padding=False, verbose=False)
+    try:
+        return _encoded(tokenizer, texts, add_special_tokens)
+    except Exception as error:  # the library's own, of no type of its own, for more than one reason
+        for text in filter(None, texts.values()):
+            if (at := _first_unknown(tokenizer, text)) is not None:
+                raise CharacterUnknown(at, text[at]) from error
+        raise
+
+
+def _encoded(tokenizer: PreTrainedTokenizerBase, texts: Mapping[str, str | None], add_special_tokens: bool) -> Encoding:
+    with _ENCODING:
+        encoded = tokenizer(
+            **texts, add_special_tokens=add_special_tokens, truncation=False, padding=False, verbose=False
+        )
     encoding: Encoding = encoded.encodings[0]
     return encoding
+
+
+def _first_unknown(tokenizer: PreTrainedTokenizerBase, text: str) -> int | None:
+    """Where the character is with which the text can no longer be encoded; None if it can be as it is."""
+
+    def fails(length: int) -> bool:
+        try:
+            _encoded(tokenizer, {"text": text[:length]}, False)
+        except Exception:  # noqa: BLE001  see _encode
+            return True
+        return False
+
+    if not fails(len(text)):
+        return None
+    return bisect_left(range(1, len(text) + 1), True, key=fails)
 
 
 def _of(values: Sequence[T], at: Sequence[int]) -> list[T]:
@@ -220,102 +280,22 @@ def _segments(encoding: Encoding, specials: Sequence[bool]) -> list[int]:
     return [int(kind if special or sequence is None else sequence) for special, kind, sequence in owners]
 
 
-def _byte_alphabet() -> dict[str, int]:
-    """GPT-2's spelling of bytes: printable Latin-1 stands for itself, the others follow from U+0100 in order."""
-    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in plain]
-    return {chr(byte): byte for byte in plain} | {chr(256 + i): byte for i, byte in enumerate(others)}
-
-
-_ALPHABET = _byte_alphabet()
-
-
-def bytes_of_pieces(tokenizer: PreTrainedTokenizerBase, pieces: Sequence[str]) -> list[bytes | None]:
-    """Each piece's own bytes, None where its spelling does not say.
-
-    Known for tokenizers whose decoder is byte-level (pieces are written in GPT-2's byte alphabet, added tokens in plain
-    text) and for byte-fallback pieces such as <0xE5>.
-    """
-    byte_level = "ByteLevel(" in repr(tokenizer.backend_tokenizer.decoder)
-    added = {token.content for token in tokenizer.added_tokens_decoder.values()}
-    found: list[bytes | None] = []
-    for piece in pieces:
-        fallback = _BYTE_PIECE.fullmatch(piece)
-        if fallback and not byte_level:
-            found.append(bytes.fromhex(fallback[1]))
-        elif byte_level and piece in added:
-            found.append(piece.encode())
-        elif byte_level and all(character in _ALPHABET for character in piece):
-            found.append(bytes(_ALPHABET[character] for character in piece))
-        else:
-            found.append(None)
-    return found
-
-
 def _spans(text: str, these: Pieces, offsets: Sequence[Span]) -> list[Span]:
     """Each token's span, inside the text; empty for special tokens, which stand after the token before them.
 
     The pieces' bytes decide where they spell the text exactly (reported offsets may leave out spaces: RoBERTa, BART),
-    otherwise the tokenizer's offsets.
+    otherwise the tokenizer's offsets, grown to whole characters.
     """
     specials = these.specials
-    spans = spans_by_bytes(text, specials, these.own_bytes) or _clamped(len(text), these.pieces, offsets, specials)
+    spans = spans_by_bytes(text, specials, these.own_bytes)
+    if spans is None:
+        spans = whole_characters(text, clamped(len(text), these.pieces, offsets, specials), specials)
     position = 0
     for i, special in enumerate(specials):
         if special:
             spans[i] = (position, position)
         position = max(position, spans[i][1])
     return spans
-
-
-def spans_by_bytes(text: str, specials: Sequence[bool], own_bytes: Sequence[bytes | None]) -> list[Span] | None:
-    """Spans in characters if the pieces' bytes, one after another, are the text; None if not."""
-    data = text.encode()
-    byte_starts = list(accumulate((len(character.encode()) for character in text), initial=0))
-    position, spans = 0, []
-    for special, piece in zip(specials, own_bytes, strict=True):
-        if special:
-            spans.append((0, 0))
-            continue
-        if piece is None:
-            return None
-        put_in = position == 0 and piece.startswith(b" ") and not data.startswith(piece)
-        own = piece[1:] if put_in else piece  # some tokenizers put a space before the text
-        if not data.startswith(own, position):
-            return None
-        end = position + len(own)
-        first = bisect_right(byte_starts, position) - 1
-        spans.append((first, max(first, bisect_left(byte_starts, end))))
-        position = end
-    return spans if position == len(data) else None
-
-
-def _clamped(length: int, pieces: Sequence[str], offsets: Sequence[Span], specials: Sequence[bool]) -> list[Span]:
-    """The tokenizer's offsets, forced into the text and into order; empty for a space mark that is not in the text."""
-    spans: list[Span] = []
-    earliest = 0
-    for i, (given_start, given_end) in enumerate(offsets):
-        start = min(max(given_start, earliest), length)
-        end = min(max(given_end, start), length)
-        following = offsets[i + 1][0] if i + 1 < len(offsets) and not specials[i + 1] else None
-        if pieces[i] == SPACE_MARK and following == given_start:
-            end = start  # the next piece begins at the same character: this one was put before it
-        if not specials[i]:
-            earliest = start
-        spans.append((start, end))
-    return spans
-
-
-def _character_starts(text: str) -> set[int]:
-    """Where characters as people see them begin (extended grapheme clusters), and the end of the text.
-
-    A line end of two code points counts as two, and so does each code point of a cluster that is longer than MAX_GROUP.
-    """
-    starts = {len(text)}
-    for match in regex.finditer(r"\X", text):
-        apart = match.group() == "\r\n" or match.end() - match.start() > MAX_GROUP
-        starts.update(range(match.start(), match.end()) if apart else (match.start(),))
-    return starts
 
 
 def _groups(spans: Sequence[Span], specials: Sequence[bool], character_starts: set[int]) -> Iterator[list[int]]:

@@ -84,7 +84,14 @@ class FakeModel:
         self.layers_done = 0
         self.given: dict[str, Any] = {}  # what the last run was given
 
-    def tokenize(self, text: str, *, text_pair: str | None = None, add_special_tokens: bool = True) -> list[Token]:
+    def tokenize(
+        self,
+        text: str,
+        *,
+        text_pair: str | None = None,
+        add_special_tokens: bool = True,
+        should_stop: ShouldStop = lambda: False,
+    ) -> list[Token]:
         """See `fake_tokens`; a second text follows after a </s>, with one more at the end."""
         tokens = fake_tokens(text, add_special_tokens=add_special_tokens)
         if text_pair is None:

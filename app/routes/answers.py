@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import Request, Response
 from pydantic_core import to_json
 
 from app.services.records import RunRecord
+from models.errors import Cancelled
+from models.protocol import ShouldStop
+from models.tokens import Token
 
 JSON = "application/json"
+AT_ONCE = 1000  # tokens
 RULES = secrets.token_hex(4)  # of this process: after a restart roles, words and digits of the same run may be others
 NOT_MODIFIED: dict[int | str, dict[str, Any]] = {
     304: {"description": "The copy named by If-None-Match is still right."}
@@ -44,6 +49,20 @@ def tagged(content: bytes, tag: str, media_type: str = JSON, **headers: str) -> 
 def json_bytes(value: object) -> bytes:
     """JSON in UTF-8; NaN and infinities become null."""
     return to_json(value, inf_nan_mode="null")
+
+
+def tokens_json(model: str, tokens: Sequence[Token], limit: int, should_stop: ShouldStop) -> bytes:
+    """The answer about a text's tokens, written a part at a time: a call into the serialiser stops all other threads.
+
+    Raises Cancelled.
+    """
+    facts = {"model": model, "count": len(tokens), "limit": limit, "over_limit": len(tokens) > limit, "tokens": []}
+    parts: list[bytes] = []
+    for first in range(0, len(tokens), AT_ONCE):
+        if should_stop():
+            raise Cancelled("stopped while an answer was written")
+        parts.append(json_bytes(tokens[first : first + AT_ONCE])[1:-1])
+    return json_bytes(facts)[:-2] + b",".join(parts) + b"]}"
 
 
 def _headers(tag: str) -> dict[str, str]:

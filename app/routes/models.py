@@ -6,16 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from app.bodies import StrictRoute
 from app.dependencies import Everything
 from app.errors import responses, stream_responses
+from app.routes.answers import JSON, tokens_json
 from app.routes.parameters import NO_FIELDS
 from app.schemas import core as schemas
 from app.services.records import Options
 from app.services.runs import RunRequest
+from models.protocol import ShouldStop
 
 router = APIRouter(prefix="/api", tags=["models"], route_class=StrictRoute)
 
@@ -56,18 +58,15 @@ async def follow_download(
         await asyncio.sleep(0)
 
 
-@router.post("/tokenize", responses=responses(400, 404, 409, 413, 415, 422))
-async def tokenize(body: schemas.TokenizeRequest, request: Request, services: Everything) -> schemas.Tokens:
+@router.post("/tokenize", response_model=schemas.Tokens, responses=responses(400, 404, 409, 413, 415, 422))
+async def tokenize(body: schemas.TokenizeRequest, request: Request, services: Everything) -> Response:
     """Tokens of a text and their count against the model's limit, without running the model."""
     options = Options(add_special_tokens=body.add_special_tokens)
     asked = RunRequest(body.model, body.text, options, text_pair=body.text_pair)
-    tokens, limit = await services.in_thread_while_wanted(
-        request, lambda gone: services.runs.tokenize(asked, stopped=gone)
-    )
-    return schemas.Tokens(
-        model=body.model,
-        count=len(tokens),
-        limit=limit,
-        over_limit=len(tokens) > limit,
-        tokens=[schemas.Token.model_validate(token) for token in tokens],
-    )
+
+    def answer(gone: ShouldStop) -> bytes:
+        tokens, limit = services.runs.tokenize(asked, stopped=gone)
+        return tokens_json(body.model, tokens, limit, gone)
+
+    content = await services.in_thread_while_wanted(request, answer)
+    return Response(content, media_type=JSON)

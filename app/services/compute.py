@@ -6,13 +6,12 @@ It knows neither the queue nor the store; what is to happen with a finished capt
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.services.cutting import cut_tokens
+from app.services.cutting import cut_tokens, known_characters
 from app.services.errors import (
     DomainError,
     InvalidRequest,
@@ -21,6 +20,7 @@ from app.services.errors import (
     RunCancelled,
     RunFailed,
     RunTooLarge,
+    TextDropped,
     TextTooLong,
     WeightsChanged,
 )
@@ -83,14 +83,13 @@ class Compute:
     def __init__(self, models: Models, limit_bytes: int) -> None:
         self._models = models
         self._limit_bytes = limit_bytes
-        self._tokenizing = threading.Lock()  # tokenizers are not made for two threads at once
 
     def is_loaded(self, model_id: str, implementation: str | None) -> bool:
         """Whether asking for the model takes no time."""
         return self._models.is_loaded(model_id, implementation)
 
     def fit(self, model_id: str, implementation: str | None, texts: Texts, options: Options) -> Fitted:
-        """The tokens that a run is about. Raises TextEmpty, TextTooLong, RunTooLarge, InvalidRequest."""
+        """The tokens that a run is about. Raises what the text or its length forbids."""
         model = self._models.load(model_id, lambda _: None, lambda: False, implementation)
         return self._fit(model, texts, options)
 
@@ -99,20 +98,30 @@ class Compute:
     ) -> tuple[list[Token], int]:
         """All tokens of a text or pair, and the model's limit. Raises Cancelled, InvalidRequest."""
         model = self._models.load(model_id, lambda _: None, stopped)
-        return self.tokens_of(model, texts, add_special_tokens=add_special_tokens), model.description.max_tokens
+        tokens = self.tokens_of(model, texts, add_special_tokens=add_special_tokens, stopped=stopped)
+        return tokens, model.description.max_tokens
 
     def tokenize_target(self, model_id: str, text: str, *, stopped: ShouldStop) -> list[Token]:
         """What a decoder reads for a target text. Raises Cancelled."""
         model = self._models.load(model_id, lambda _: None, stopped)
-        with self._tokenizing:
+        with known_characters():
             return model.tokenize_target(text)
 
-    def tokens_of(self, model: AttentionModel, texts: Texts, *, add_special_tokens: bool = True) -> list[Token]:
-        """All tokens of a text or pair on a loaded model. Raises InvalidRequest."""
+    def tokens_of(
+        self,
+        model: AttentionModel,
+        texts: Texts,
+        *,
+        add_special_tokens: bool = True,
+        stopped: ShouldStop = lambda: False,
+    ) -> list[Token]:
+        """All tokens of a text or pair on a loaded model. Raises InvalidRequest, CharacterRefused, Cancelled."""
         if texts.pair is not None and not model.description.takes_pair:  # the catalogue may not have known
             raise InvalidRequest({"text_pair": NO_PAIR})
-        with self._tokenizing:
-            return model.tokenize(texts.source, text_pair=texts.pair, add_special_tokens=add_special_tokens)
+        with known_characters():
+            return model.tokenize(
+                texts.source, text_pair=texts.pair, add_special_tokens=add_special_tokens, should_stop=stopped
+            )
 
     def run(self, run: LiveRun, put: Put) -> None:
         """One run, from queued to done, failed or cancelled."""
@@ -136,8 +145,10 @@ class Compute:
         kept, facts = cut_tokens(tokens, len(texts.source), limit, options.truncate, pair=options.pair)
         target: list[Token] = []
         if texts.target is not None:
-            with self._tokenizing:
+            with known_characters():
                 target = model.tokenize_target(texts.target)
+            if all(token.special for token in target):
+                raise TextDropped("target_text")
         if len(target) > limit:
             raise TextTooLong(len(target), limit, "target_text")
         self._bytes_of(model, len(kept), len(target))

@@ -5,18 +5,19 @@ It knows neither models nor runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
-from app.services.errors import TextEmpty, TextTooLong
+from app.services.errors import CharacterRefused, TextDropped, TextTooLong
 from app.services.records import TextFacts, Truncate
-from models.tokens import Token
+from models.tokens import CharacterUnknown, Token
 
 
 def cut_tokens(
     tokens: Sequence[Token], characters: int, limit: int, truncate: Truncate, *, pair: bool = False
 ) -> tuple[tuple[Token, ...], TextFacts]:
-    """The tokens to run, numbered from 0, with offsets into the whole text. Raises TextEmpty, TextTooLong.
+    """The tokens to run, numbered from 0, with offsets into the whole text. Raises TextDropped, TextTooLong.
 
     A character whose pieces straddle the cut is left out whole. A pair of texts is never cut: which of them to shorten
     is not for us to say.
@@ -24,8 +25,9 @@ def cut_tokens(
     head = _count(tokens)
     tail = _count(tokens[head:][::-1])
     middle = list(tokens[head : len(tokens) - tail])
-    if not middle:
-        raise TextEmpty
+    for segment, field in enumerate(("text", "text_pair") if pair else ("text",)):
+        if all(token.special for token in tokens if token.segment == segment):
+            raise TextDropped(field)
     if len(tokens) <= limit:
         return tuple(tokens), TextFacts(characters, (0, characters), None, len(tokens))
     if pair:
@@ -39,6 +41,15 @@ def cut_tokens(
     run = [*tokens[:head], *kept, *tokens[len(tokens) - tail :]]
     facts = TextFacts(characters, (kept[0].start, kept[-1].end), truncate, len(tokens))
     return tuple(replace(token, index=index) for index, token in enumerate(run)), facts
+
+
+@contextmanager
+def known_characters() -> Iterator[None]:
+    """What a tokenizer has no token for, as a refusal of the text."""
+    try:
+        yield
+    except CharacterUnknown as error:
+        raise CharacterRefused(error.position, error.character, str(error)) from None
 
 
 def _count(tokens: Sequence[Token]) -> int:

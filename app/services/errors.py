@@ -1,6 +1,7 @@
 """Errors of the service: a stable code, a message that says what to do, and details for programs.
 
-Nothing here knows of status codes (`app/errors.py` does) and no message or detail ever holds the user's text.
+Nothing here knows of status codes (`app/errors.py` does) and no message or detail ever holds the user's text,
+but for a single character that a tokenizer has no token for: its sender could not find it otherwise.
 """
 
 from __future__ import annotations
@@ -66,6 +67,30 @@ class TextEmpty(DomainError):
         super().__init__(
             f"{what} is empty. Send at least one character that is not white space{otherwise}.", field=field
         )
+
+
+class TextDropped(DomainError):
+    """The model's tokenizer drops all of the text: it has no token of its own."""
+
+    code = "text_dropped"
+
+    def __init__(self, field: str = "text") -> None:
+        what = "the text" if field == "text" else f"the field {field}"
+        super().__init__(
+            f"This model's tokenizer drops all of {what}: not one of its characters becomes a token. "
+            "Send other characters, or choose another model.",
+            field=field,
+        )
+
+
+class CharacterRefused(DomainError):
+    """The model's tokenizer has no token for a character, nor one for unknown ones."""
+
+    code = "character_unknown"
+
+    def __init__(self, position: int, character: str, message: str) -> None:
+        """It names the character, to its own sender: without it nobody would find it."""
+        super().__init__(f"{message[0].upper()}{message[1:]}.", position=position, code_point=f"U+{ord(character):04X}")
 
 
 class TextTooLong(DomainError):

@@ -212,7 +212,7 @@ class Screen:
         found: list[str] = self.js(
             f"() => [...document.querySelectorAll('[data-ref=plot] .{kind} text')].map((one) => one.textContent)"
         )
-        return found
+        return [label.replace("\u2068", "").replace("\u2069", "") for label in found]  # isolated from what is around
 
 
 def until(holds: Callable[[], bool], timeout_s: float = SETTLE_S) -> None:

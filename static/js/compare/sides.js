@@ -4,7 +4,7 @@ import { isRunId, readIndex } from '../address-fields.js';
 import { el, fill, ref, tokenLabel } from '../dom.js';
 import { errorText } from '../errors.js';
 import { t, whole } from '../i18n.js';
-import { labelParts } from '../labels.js';
+import { labelParts, shownText } from '../labels.js';
 import { entryOf } from '../recent.js';
 import { groupTokens, segmentsOf } from '../text.js';
 import { indexOptions, showChoice } from '../views/head-choice.js';
@@ -30,7 +30,7 @@ function excerpt(run) {
   const tokens = run.tokens.source.filter(({ special }) => !special);
   const shown = segmentsOf(tokens.slice(0, EXCERPT)).map((segment) =>
     groupTokens(segment, null).map(({ gap, tokens: [first] }) => gap + first.text).join('').trim());
-  return [el('bdi', {}, shown.join(' · ')), tokens.length > EXCERPT ? ' …' : null];
+  return [el('bdi', {}, shown.map(shownText).join(' · ')), tokens.length > EXCERPT ? ' …' : null];
 }
 
 function trouble({ id, phase, error, progress }) {

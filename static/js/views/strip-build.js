@@ -2,21 +2,23 @@
 
 import { el } from '../dom.js';
 import { t } from '../i18n.js';
+import { shownText } from '../labels.js';
+import { seatOf, signOf } from '../signs.js';
 import { groupTokens, segmentsOf } from '../text.js';
 
 const MARKS = { '\n': '↵', '\r': '␍', '\t': '⇥' };
 
-/** The token's own text. One leading space is left as prose has it; other spaces and line ends get a quiet mark. */
+/** The token's own text. One leading space is left as prose has it; other spaces, line ends and what is not seen get a quiet mark. */
 function content(text) {
   const nodes = [];
-  let plain = '';
+  let plain = seatOf(text);
   const flush = () => {
     if (plain) nodes.push(plain);
     plain = '';
   };
   const blank = text.trim() === '';
-  Array.from(text).forEach((character, at) => {
-    const mark = MARKS[character] ?? (character === ' ' && (blank || at > 0) && text.slice(0, at).trim() === '' && (blank ? text.length > 1 : at > 0) ? '·' : null);
+  Array.from(text).forEach((character, at, all) => {
+    const mark = MARKS[character] ?? signOf(all, at) ?? (character === ' ' && (blank || at > 0) && text.slice(0, at).trim() === '' && (blank ? text.length > 1 : at > 0) ? '·' : null);
     if (!mark) {
       plain += character;
       return;
@@ -45,9 +47,12 @@ const pieceNode = (token) => el('span', { class: 'tok piece', 'data-i': token.in
 function groupNode({ tokens }) {
   const [first] = tokens;
   if (first.parts === 1) return tokenNode(first);
-  return [el('span', { class: 'pieces', 'aria-label': t('tokens.pieces', { text: first.text, n: first.parts }), role: 'group' },
+  return [el('span', { class: 'pieces', 'aria-label': t('tokens.pieces', { text: shownText(first.text), n: first.parts }), role: 'group' },
     el('span', { class: 'pieces-text' }, content(first.text)), el('span', { class: 'pieces-row' }, tokens.map(pieceNode)))];
 }
+
+/** What belongs to no token. Spaces stay bare; what is not seen has its sign, and nothing of it turns the line. */
+const gapNode = (gap) => (/^[ \t\r\n\u00a0\u3000]*$/.test(gap) ? gap.replaceAll('\n', ' ') : el('bdi', { class: 'quiet' }, content(gap.replaceAll('\n', ' '))));
 
 const breaksLine = (text) => text.includes('\n');
 
@@ -60,7 +65,7 @@ function linesOf(tokens, text) {
     line = [];
   };
   for (const group of groupTokens(tokens, text)) {
-    if (group.gap) line.push(group.gap.replaceAll('\n', ' '));
+    if (group.gap) line.push(gapNode(group.gap));
     if (breaksLine(group.gap)) close();
     if (!group.tokens.length) continue;
     line.push(...groupNode(group));
