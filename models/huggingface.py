@@ -12,7 +12,7 @@ the service.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -29,8 +29,9 @@ from models.blockwise import blockwise_attention
 from models.checkpoints import max_tokens_of
 from models.configuration import auto_class, describe, expected_modules, heads_of, reads_pairs
 from models.errors import CaptureError, UnsupportedModel
+from models.expected_masks import ExpectedMask, depends_on_length, expected_mask
 from models.head_sums import figures_size
-from models.inspectable import COMPARED_LOGITS, InspectableModel
+from models.inspectable import COMPARED_LOGITS, InspectableModel, Logits
 from models.projections import WatchedProjections
 from models.protocol import ShouldStop, device_of_choice
 from models.recorder import Compute, ModuleCall, Recorder
@@ -202,6 +203,12 @@ class HuggingFaceModel(InspectableModel):
         """The attention function that transformers chose for this model."""
         return self._kernel
 
+    def _expected_mask(self, site: str, layer: int, length: int) -> ExpectedMask | None:
+        return expected_mask(self.model.config, site, layer, length)
+
+    def _depends_on_length(self) -> bool:
+        return depends_on_length(self.model.config)
+
     def _attention_path(self) -> str:
         return _kernel_of(self.model)
 
@@ -233,21 +240,22 @@ class HuggingFaceModel(InspectableModel):
         segments: Sequence[int] | None,
         recorder: Recorder | None,
         *,
-        with_logits: bool,
+        logits: Logits,
     ) -> dict[str, Tensor]:
         self.model.eval()
         body = self.model.get_decoder() if self.model.config.is_encoder_decoder else self.model.base_model
-        target = self.model if with_logits or target_ids is not None else body
+        wanted = logits is not None and (logits == "last" or "logits_to_keep" in _parameters(self.model))
+        target = self.model if wanted or target_ids is not None else body
         hidden: list[Tensor] = []
         hook = body.register_forward_hook(lambda _body, _inputs, output: hidden.append(output.last_hidden_state[0]))
         try:
             with self._attending(recorder):
-                output = target(**self._model_inputs(target, token_ids, target_ids, segments))
+                output = target(**self._model_inputs(target, token_ids, target_ids, segments, logits))
         finally:
             hook.remove()
         found = {"hidden": hidden[0]}
-        if with_logits and getattr(output, "logits", None) is not None:
-            found["logits"] = output.logits[0, -COMPARED_LOGITS:]
+        if wanted and getattr(output, "logits", None) is not None:
+            found["logits"] = output.logits[0, -COMPARED_LOGITS:]  # the first of all, if only these were asked for
         return found
 
     def _model_inputs(
@@ -256,17 +264,19 @@ class HuggingFaceModel(InspectableModel):
         token_ids: Sequence[int],
         target_ids: Sequence[int] | None,
         segments: Sequence[int] | None,
+        logits: Logits,
     ) -> dict[str, Any]:
         inputs: dict[str, Any] = {"input_ids": torch.tensor([list(token_ids)], device=self.model.device)}
         if target_ids is not None:
             inputs["decoder_input_ids"] = torch.tensor([list(target_ids)], device=self.model.device)
         if segments is not None:
             inputs["token_type_ids"] = torch.tensor([list(segments)], device=self.model.device)
-        accepted = inspect.signature(target.forward).parameters
+        accepted = _parameters(target)
         if "use_cache" in accepted or "kwargs" in accepted:
             inputs["use_cache"] = False
         if "logits_to_keep" in accepted:
-            inputs["logits_to_keep"] = COMPARED_LOGITS
+            first = torch.arange(COMPARED_LOGITS, device=self.model.device)
+            inputs["logits_to_keep"] = first if logits == "first" else COMPARED_LOGITS
         return inputs
 
 
@@ -278,6 +288,10 @@ def _use_our_attention(model: PreTrainedModel) -> None:
     model.set_attn_implementation(NAME)
     if _kernel_of(model) != NAME:
         raise UnsupportedModel(f"{type(model).__name__} did not accept another attention function")
+
+
+def _parameters(module: nn.Module) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(module.forward).parameters
 
 
 def _kernel_of(model: PreTrainedModel) -> str:
