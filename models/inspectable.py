@@ -21,6 +21,7 @@ from models.blockwise import blockwise_attention
 from models.capture import Capture
 from models.capture_checks import handed_check, kept_check, read_rows, row_checks
 from models.card import Card, Check
+from models.checks import PassRecord
 from models.errors import CaptureError
 from models.expected_masks import ExpectedMask, masks_check
 from models.figure_checks import figures_check, overviews_check
@@ -117,9 +118,9 @@ class InspectableModel(ABC):
         computed = time.perf_counter()
         capture, found = self._checked(recorder, seed)
         if inline:
-            whole_pass = self._compare(ours, token_ids, target_ids, segments)
+            whole_pass = self._compare(ours, recorder.record, token_ids, target_ids, segments)
         else:
-            whole_pass = self._compare_part(ours, capture, token_ids, target_ids, segments, should_stop)
+            whole_pass = self._compare_part(ours, recorder, token_ids, target_ids, segments, should_stop)
         seconds = {"forward": computed - started, "check": time.perf_counter() - computed}
         return RunResult(capture, Card((*found, whole_pass)), seconds)
 
@@ -134,7 +135,7 @@ class InspectableModel(ABC):
         """The card's `whole_pass` check: our pass against the model's own default kernel. Raises Cancelled."""
         recorder = self._recorder(keep=False, should_stop=should_stop)
         ours = self._forward(token_ids, target_ids, segments, recorder, logits="last")
-        return self._compare(ours, token_ids, target_ids, segments)
+        return self._compare(ours, recorder.record, token_ids, target_ids, segments)
 
     def final_hidden(self, token_ids: Sequence[int], target_ids: Sequence[int] | None = None) -> Tensor:
         """Run one text with our attention and keep only what comes out after the final norm.
@@ -197,17 +198,18 @@ class InspectableModel(ABC):
     def _compare(
         self,
         ours: dict[str, Tensor],
+        record: PassRecord,
         token_ids: Sequence[int],
         target_ids: Sequence[int] | None,
         segments: Sequence[int] | None,
     ) -> Check:
         default = self._forward(token_ids, target_ids, segments, None, logits="last")
-        return self._difference(ours, default, "whole", len(token_ids))
+        return self._difference(ours, default, record, "whole", len(token_ids))
 
     def _compare_part(
         self,
         ours: dict[str, Tensor],
-        capture: Capture,
+        recorder: Recorder,
         token_ids: Sequence[int],
         target_ids: Sequence[int] | None,
         segments: Sequence[int] | None,
@@ -222,19 +224,17 @@ class InspectableModel(ABC):
         targets = None if target_ids is None else target_ids[part]
         excerpt = token_ids[part], targets, None if segments is None else segments[part]
         default = self._forward(*excerpt, None, logits="last")
-        if self._looks_back(capture) and not self._depends_on_length():
+        if recorder.looks_back and not self._depends_on_length():
             ours = {name: values[part] for name, values in ours.items()}
-            return self._difference(ours, default, "prefix", len(excerpt[0]))
+            return self._difference(ours, default, recorder.record, "prefix", len(excerpt[0]))
         recorder = self._recorder(keep=False, should_stop=should_stop)
         ours = self._forward(*excerpt, recorder, logits="last")
-        return self._difference(ours, default, "excerpt", len(excerpt[0]))
+        return self._difference(ours, default, recorder.record, "excerpt", len(excerpt[0]))
 
-    def _looks_back(self, capture: Capture) -> bool:
-        (site, *others) = capture.sites
-        layers = range(site.n_layers)
-        return not others and all(capture.mask(site.site, layer).looks_back for layer in layers)
-
-    def _difference(self, ours: dict[str, Tensor], default: dict[str, Tensor], how: str, tokens: int) -> Check:
+    def _difference(
+        self, ours: dict[str, Tensor], default: dict[str, Tensor], record: PassRecord, how: str, tokens: int
+    ) -> Check:
         logits = len(default["logits"]) if "logits" in default and "logits" in ours else 0
         extra = {"how": how, "tokens": tokens, "compared_logits": logits}
-        return checks.whole_pass_check(ours, default, self.default_kernel, self._arithmetic(), extra)
+        dtype, scores = self._arithmetic(), record.largest_score
+        return checks.whole_pass_check(ours, default, self.default_kernel, dtype, scores, extra)

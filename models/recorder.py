@@ -91,7 +91,7 @@ class Recorder:
         self._builder = CaptureBuilder() if keep else None
         self._masks = SharedTensors[HandedMask]()
         self._biases = SharedTensors[BiasLayout | None]()
-        self._seed = seed
+        self._seed, self._all_look_back = seed, True
         self._facts = facts or {}
         self._targets: dict[tuple[int, str], HeadTargets] = {}  # each holds its mask, so that the id stays its own
         self._sums: dict[tuple[int, int], tuple[BiasLayout, BiasLayout, BiasLayout]] = {}
@@ -110,6 +110,7 @@ class Recorder:
         layer = sum(module.site == site for module in self.record.modules)
         handed = self._mask_of(call)
         inputs = self._inputs(call, site, handed)
+        self._all_look_back &= inputs.mask.looks_back
         summary = self._compute(inputs, self._workspace)
         self.record.modules.append(self._sample(call, inputs, handed, summary, name, site, layer))
         if self._builder is not None:
@@ -128,6 +129,11 @@ class Recorder:
         """The capture of the pass. Raises ConfigError if the layers are not complete."""
         assert self._builder is not None
         return self._builder.build()
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether no position of the model has seen a later one."""
+        return set(self.record.expected) == {"decoder.self"} and self._all_look_back
 
     def _mask_of(self, call: ModuleCall) -> HandedMask:
         lengths = (call.query.shape[1], call.key.shape[1])
