@@ -27,10 +27,10 @@ SAMPLED_WEIGHTS = 16_384  # of every head at least: what 8 rows of 2,048 tokens 
 # output scaled by 1.01, which fails.
 ROUNDING = {torch.float32: 1e-4, torch.float64: 1e-9}
 
-# Difference of the final hidden states or logits, our pass against the model's default kernel, see `drift`: what rounding
-# grows to through the layers. Seen: 2e-6 on SmolLM2, 1e-5 on models with peaked weights (T5, GPT-OSS); one head's query
-# × 1.05 in an encoder whose attention adds little to its residual stream gives 4e-4. Of scores of 245 the last digit
-# alone is 3e-5 of a weight, in every layer anew: hence the share that follows the size of the scores.
+# Difference of the final hidden states or logits, our pass against the model's default kernel, see `drift`: what
+# rounding grows to through the layers. Seen: 2e-6 on SmolLM2, 1e-5 on models with peaked weights (T5, GPT-OSS); one
+# head's query × 1.05 in an encoder whose attention adds little to its residual stream gives 4e-4. Of scores of 245 the
+# last digit alone is 3e-5 of a weight, in every layer anew: hence the share that follows the size of the scores.
 DRIFT = {torch.float32: 1e-4, torch.float64: 1e-5}
 DRIFT_OF_SCORES = 10  # last digits of the largest score
 
@@ -78,7 +78,7 @@ class PassRecord:
 
 
 def sampled_rows(query_len: int, key_len: int, *, seed: int) -> list[int]:
-    """Draw the rows that are checked: first and last always, the others anew with each seed; all rows of short texts."""
+    """Draw the rows that are checked: first and last always, the others by the seed; all rows of short texts."""
     count = min(max(SAMPLED_ROWS, SAMPLED_WEIGHTS // key_len), query_len)
     drawn = torch.randperm(query_len, generator=torch.Generator().manual_seed(seed)).tolist()
     always = {0, query_len - 1}

@@ -29,12 +29,14 @@ def before(change: Callable[[dict[str, Any]], None]) -> Plant:
     """A fault on the way from the model to our attention: `change` alters what the interface hands over."""
 
     def plant(monkeypatch: pytest.MonkeyPatch, _model: HuggingFaceModel) -> None:
-        def changed(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Any, **more: Any) -> Any:
+        def changed(
+            module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **more: Any
+        ) -> tuple[Tensor, None]:
             given = {"query": query.clone(), "key": key.clone(), "value": value, "attention_mask": mask, **more}
             change(given)
             return everyhead_attention(module, **given)
 
-        monkeypatch.setitem(AttentionInterface._global_mapping, NAME, changed)  # noqa: SLF001
+        monkeypatch.setitem(AttentionInterface._global_mapping, NAME, changed)
 
     return plant
 
@@ -46,7 +48,7 @@ def inside(change: Callable[[AttentionInputs], AttentionInputs]) -> Plant:
         def compute(inputs: AttentionInputs, workspace: Workspace) -> AttentionSummary:
             return blockwise_attention(change(inputs), workspace)
 
-        model._compute = compute  # noqa: SLF001
+        model._compute = compute
 
     return plant
 
@@ -60,7 +62,7 @@ def result(change: Callable[[AttentionSummary], None]) -> Plant:
             change(summary)
             return summary
 
-        model._compute = compute  # noqa: SLF001
+        model._compute = compute
 
     return plant
 
@@ -94,7 +96,7 @@ def see_everything(monkeypatch: pytest.MonkeyPatch, _model: HuggingFaceModel) ->
     def seen(*args: Any, **kwargs: Any) -> Tensor:
         return torch.ones_like(boolean_mask(*args, **kwargs))
 
-    monkeypatch.setitem(AttentionMaskInterface._global_mapping, NAME, seen)  # noqa: SLF001
+    monkeypatch.setitem(AttentionMaskInterface._global_mapping, NAME, seen)
 
 
 def forget_windows(monkeypatch: pytest.MonkeyPatch, _model: HuggingFaceModel) -> None:
@@ -103,7 +105,7 @@ def forget_windows(monkeypatch: pytest.MonkeyPatch, _model: HuggingFaceModel) ->
     def causal(*args: Any, **kwargs: Any) -> Tensor:
         return torch.ones_like(boolean_mask(*args, **kwargs)).tril()
 
-    monkeypatch.setitem(AttentionMaskInterface._global_mapping, NAME, causal)  # noqa: SLF001
+    monkeypatch.setitem(AttentionMaskInterface._global_mapping, NAME, causal)
 
 
 def hide_the_last_key(monkeypatch: pytest.MonkeyPatch, _model: HuggingFaceModel) -> None:
@@ -114,7 +116,7 @@ def hide_the_last_key(monkeypatch: pytest.MonkeyPatch, _model: HuggingFaceModel)
         mask[..., -1] = False
         return mask
 
-    monkeypatch.setitem(AttentionMaskInterface._global_mapping, NAME, less)  # noqa: SLF001
+    monkeypatch.setitem(AttentionMaskInterface._global_mapping, NAME, less)
 
 
 def dropout_anywhere(monkeypatch: pytest.MonkeyPatch, model: HuggingFaceModel) -> None:
@@ -137,7 +139,7 @@ def bypass(_monkeypatch: pytest.MonkeyPatch, model: HuggingFaceModel) -> None:
         is_causal = getattr(module, "is_causal", False)
         layer_idx = getattr(module, "layer_idx", None)
 
-        def forward(self, hidden_states: Tensor, *_args: Any, **_more: Any) -> Any:
+        def forward(self, hidden_states: Tensor, *_args: Any, **_more: Any) -> tuple[Tensor | None, ...]:
             return (hidden_states.roll(1, 1), *[None] * n_more)
 
     setattr(model.model.get_submodule(parent), own, Bypass())

@@ -1,4 +1,4 @@
-"""What configurations say of masks, against what transformers makes of them: no honest model fails, windows are known."""
+"""What configurations say of masks, against what transformers makes of them: none fails, windows are known."""
 
 from __future__ import annotations
 
