@@ -110,7 +110,10 @@ class SharedTensors(Generic[Made]):
         self._made: dict[tuple[object, ...], tuple[Tensor | None, Made]] = {}
 
     def get_or_make(self, tensor: Tensor | None, lengths: tuple[int, int], make: Callable[[], Made]) -> Made:
-        """What `make` gave when this tensor (or another view of the same numbers) was met first."""
+        """What `make` gave when this tensor (or another view of the same numbers) was met first.
+
+        Shapes:  any
+        """
         place: tuple[object, ...] = lengths
         if tensor is not None:
             if tensor.is_inference():
