@@ -180,6 +180,17 @@ class Capture:
         """
         return self._scores_of_sites.read(self.site(site), self.figures(site))
 
+    def module_tensors(self, site: str, layer: int) -> dict[str, Tensor]:
+        """Give what is kept of one module by name: its own tensors, and its layer of those that a site has together.
+
+        Shapes:  each as the module gave it
+        Raises:  RangeError
+        """
+        self._check(site, layer)
+        own = self._named(f"{site}.{layer}.")
+        together = {name: tensor for name, tensor in self._named(f"{site}.").items() if not name[0].isdigit()}
+        return own | {name: tensor[layer] for name, tensor in together.items()}
+
     def sink_share(self, site: str, layer: int) -> Tensor | None:
         """Give the share of each row that goes to its head's sink, None for a module without sinks.
 

@@ -15,8 +15,8 @@ Status = Literal["pass", "fail", "not_compared", "info"]
 class Check:
     """One line of the card.
 
-    id      stable name: modules, eval_mode, weights, arithmetic, row_sums, outside_mask, non_finite, module_output,
-            whole_pass
+    id      stable name: modules, eval_mode, weights, arithmetic, masks, row_sums, outside_mask, read_back, kept,
+            overviews, figures, non_finite, module_output, whole_pass
     value   what was measured (a number, or a short word); None where nothing was
     bound   the value up to which the check passes; None for checks without one
     detail  further figures, JSON-ready; text in it is in plain English for API users
@@ -36,9 +36,10 @@ class Card:
     checks: tuple[Check, ...]
 
     @property
-    def verdict(self) -> Literal["pass", "fail"]:
-        """fail if any check failed, else pass; a comparison which was not made fails nothing and is shown as such."""
-        return "fail" if any(check.status == "fail" for check in self.checks) else "pass"
+    def verdict(self) -> Literal["pass", "fail", "partial"]:
+        """fail if any check failed, partial if a comparison was not made, pass only if nothing is open."""
+        found = {check.status for check in self.checks}
+        return "fail" if "fail" in found else "partial" if "not_compared" in found else "pass"
 
     def replace(self, check: Check) -> Card:
         """This card with the check of the same id replaced; unchanged if it has none."""

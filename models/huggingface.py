@@ -7,7 +7,7 @@ loading shows it before anybody waits for a run. This module knows nothing of th
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,9 +25,10 @@ from models.blockwise import blockwise_attention
 from models.checkpoints import max_tokens_of
 from models.configuration import describe, kind_seen, reads_pairs
 from models.errors import UnsupportedModel
+from models.expected_masks import ExpectedMask, depends_on_length, expected_mask
 from models.families import kind_of, layers_of, refusal, text_config
 from models.head_sums import figures_size
-from models.inspectable import COMPARED_LOGITS, InspectableModel
+from models.inspectable import COMPARED_LOGITS, InspectableModel, Logits
 from models.interface import NAME, under_way
 from models.loading import load_checkpoint
 from models.projections import WatchedProjections
@@ -166,6 +167,12 @@ class HuggingFaceModel(InspectableModel):
         """The attention function that transformers chose for this model."""
         return self._kernel
 
+    def _expected_mask(self, site: str, layer: int, length: int) -> ExpectedMask | None:
+        return expected_mask(self.model.config, site, layer, length)
+
+    def _depends_on_length(self) -> bool:
+        return depends_on_length(self.model.config)
+
     def _attention_path(self) -> str:
         return _kernel_of(self.model)
 
@@ -197,26 +204,27 @@ class HuggingFaceModel(InspectableModel):
         segments: Sequence[int] | None,
         recorder: Recorder | None,
         *,
-        with_logits: bool,
+        logits: Logits,
     ) -> dict[str, Tensor]:
         self.model.eval()
         body = self.model if target_ids is not None else self.model.base_model
+        wanted = logits is not None and (logits == "last" or "logits_to_keep" in _parameters(self.model))
+        target = self.model if wanted else body
         hidden: list[Tensor] = []
         # The last of the models inside that gives one: which of them is called by the outermost is each family's own.
         parts = [module for module in self.model.modules() if isinstance(module, PreTrainedModel)]
         hooks = [part.register_forward_hook(lambda _own, _in, output: _note_hidden(hidden, output)) for part in parts]
         try:
             with self._attending(recorder):
-                target = self.model if with_logits else body
-                output = target(**self._model_inputs(target, token_ids, target_ids, segments))
+                output = target(**self._model_inputs(target, token_ids, target_ids, segments, logits))
         finally:
             for hook in hooks:
                 hook.remove()
         if not hidden:
             raise UnsupportedModel(f"{type(self.model).__name__} shows no final hidden state to compare")
         found = {"hidden": hidden[0]}
-        if with_logits and getattr(output, "logits", None) is not None:
-            found["logits"] = output.logits[0, -COMPARED_LOGITS:]
+        if wanted and getattr(output, "logits", None) is not None:
+            found["logits"] = output.logits[0, -COMPARED_LOGITS:]  # the first of all, if only these were asked for
         return found
 
     def _try(self) -> tuple[TriedModule, ...]:
@@ -226,7 +234,7 @@ class HuggingFaceModel(InspectableModel):
         marks = [getattr(text, name, None) for name in ("pad_token_id", "bos_token_id", "eos_token_id")]
         ids = trial_ids(getattr(text, "vocab_size", 0), marks)
         targets = ids if self._kind == "encoder-decoder" else None
-        return tried(trial, lambda: self._forward(ids, targets, None, trial, with_logits=True))
+        return tried(trial, lambda: self._forward(ids, targets, None, trial, logits="last"))
 
     def _model_inputs(
         self,
@@ -234,17 +242,19 @@ class HuggingFaceModel(InspectableModel):
         token_ids: Sequence[int],
         target_ids: Sequence[int] | None,
         segments: Sequence[int] | None,
+        logits: Logits,
     ) -> dict[str, Any]:
         inputs: dict[str, Any] = {"input_ids": torch.tensor([list(token_ids)], device=self.model.device)}
         if target_ids is not None:
             inputs["decoder_input_ids"] = torch.tensor([list(target_ids)], device=self.model.device)
         if segments is not None:
             inputs["token_type_ids"] = torch.tensor([list(segments)], device=self.model.device)
-        accepted = inspect.signature(target.forward).parameters
+        accepted = _parameters(target)
         if "use_cache" in accepted or "kwargs" in accepted:
             inputs["use_cache"] = False
         if "logits_to_keep" in accepted:
-            inputs["logits_to_keep"] = COMPARED_LOGITS
+            first = torch.arange(COMPARED_LOGITS, device=self.model.device)
+            inputs["logits_to_keep"] = first if logits == "first" else COMPARED_LOGITS
         return inputs
 
 
@@ -258,6 +268,10 @@ def _use_our_attention(model: PreTrainedModel) -> None:
     model.set_attn_implementation(NAME)
     if _kernel_of(model) != NAME:
         raise UnsupportedModel(f"{type(model).__name__} did not accept another attention function")
+
+
+def _parameters(module: nn.Module) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(module.forward).parameters
 
 
 def _kernel_of(model: PreTrainedModel) -> str:

@@ -16,9 +16,10 @@ from transformers import PreTrainedTokenizerBase
 from models.blockwise import blockwise_attention
 from models.checks import SDPA
 from models.errors import Cancelled, CaptureError, ConfigError, UnsupportedModel
+from models.expected_masks import ExpectedMask
 from models.fused import fused_attention
 from models.head_sums import figures_size
-from models.inspectable import COMPARED_LOGITS, InspectableModel
+from models.inspectable import COMPARED_LOGITS, InspectableModel, Logits
 from models.multi_head import Attend, MultiHeadAttention
 from models.pooling import cell_count, pooling_step
 from models.protocol import ModelDescription, ShouldStop
@@ -125,6 +126,9 @@ class OwnModel(InspectableModel):
             numbers += modules * (kept + config.n_heads * 2 * _cells(query_len) * _cells(key_len))
         return numbers * self._arithmetic().itemsize
 
+    def _expected_mask(self, site: str, layer: int, length: int) -> ExpectedMask:
+        return ExpectedMask(causal=site == "decoder.self")
+
     def _place(self) -> tuple[torch.dtype, torch.device]:
         weight = self.model.output.weight
         return weight.dtype, weight.device
@@ -137,7 +141,7 @@ class OwnModel(InspectableModel):
         segments: Sequence[int] | None,
         recorder: Recorder | None,
         *,
-        with_logits: bool,
+        logits: Logits,
     ) -> dict[str, Tensor]:
         if segments is not None:
             raise ConfigError("this model reads one text, not a pair")
@@ -146,8 +150,9 @@ class OwnModel(InspectableModel):
         target = None if target_ids is None else self._ids(target_ids)
         hidden = self.model.hidden(self._ids(token_ids), target, attend=attend)[0]  # (seq_len, d_model)
         found = {"hidden": hidden}
-        if with_logits:
-            found["logits"] = self.model.output_logits(hidden[-COMPARED_LOGITS:])
+        if logits is not None:
+            some = slice(COMPARED_LOGITS) if logits == "first" else slice(-COMPARED_LOGITS, None)
+            found["logits"] = self.model.output_logits(hidden[some])
         return found
 
     def _ids(self, token_ids: Sequence[int]) -> Tensor:

@@ -193,13 +193,15 @@ class AttentionModel(Protocol):
         segments: Sequence[int] | None = None,
         facts: TokenFacts | None = None,
         target_facts: TokenFacts | None = None,
+        seed: int | None = None,
         on_layer: OnLayer,
         should_stop: ShouldStop,
     ) -> RunResult:
         """Run one text and capture every head. Raises Cancelled, CaptureError.
 
         target_ids: what the decoder reads, only for encoder–decoder models; segments: 0 or 1 for each token of a pair;
-        facts, target_facts: which tokens are special or punctuation, None for unknown.
+        facts, target_facts: which tokens are special or punctuation, None for unknown; seed: of the draw of rows and
+        cells that are checked, None for another each time.
         """
 
     def compare_whole_pass(

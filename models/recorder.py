@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,15 +20,25 @@ from models.blocks import Workspace
 from models.blockwise import AttentionInputs, AttentionSummary, blockwise_attention
 from models.capture import Capture
 from models.capture_builder import CaptureBuilder
-from models.checks import SDPA, ModuleRecord, PassRecord, count_non_finite, output_error, sampled_rows, sdpa_reference
+from models.checks import (
+    SDPA,
+    ModuleRecord,
+    PassRecord,
+    count_non_finite,
+    handed_bias,
+    output_error,
+    sampled_rows,
+    sdpa_reference,
+)
 from models.errors import Cancelled, CaptureError, UnsupportedModel
+from models.fingerprints import fingerprints, module_tensors
+from models.handed_masks import HandedMask, SharedTensors, layout_of_bias, split_mask
 from models.head_targets import HeadTargets
 from models.masks import BiasLayout, MaskLayout
 from models.projections import output_norms
 from models.protocol import OnLayer, ShouldStop
 from models.token_facts import TokenFacts
 
-Made = TypeVar("Made")
 Compute = Callable[[AttentionInputs, Workspace], AttentionSummary]
 
 
@@ -69,17 +79,20 @@ class Recorder:
         keep: bool = True,
         facts: Mapping[str, TokenFacts] | None = None,
         compute: Compute = blockwise_attention,
+        seed: int = 0,
     ) -> None:
         """Nothing is recorded yet.
 
         names: id of each sub-module -> its qualified name; expected: site -> its modules; keep: build a capture; facts:
-        site -> what is known of the tokens that its keys are of; without it no figures of heads are taken
+        site -> what is known of the tokens that its keys are of; without it no figures of heads are taken; seed: of the
+        draw of the rows that are checked
         """
         self._names, self._on_layer, self._should_stop, self._compute = names, on_layer, should_stop, compute
         self._workspace = Workspace()
         self._builder = CaptureBuilder() if keep else None
-        self._masks = _SharedTensors[tuple[MaskLayout, BiasLayout | None]]()
-        self._biases = _SharedTensors[BiasLayout | None]()
+        self._masks = SharedTensors[HandedMask]()
+        self._biases = SharedTensors[BiasLayout | None]()
+        self._seed, self._all_look_back = seed, True
         self._facts = facts or {}
         self._targets: dict[tuple[int, str], HeadTargets] = {}  # each holds its mask, so that the id stays its own
         self._sums: dict[tuple[int, int], tuple[BiasLayout, BiasLayout, BiasLayout]] = {}
@@ -96,9 +109,11 @@ class Recorder:
         name = self._names.get(id(call.module), type(call.module).__name__)
         site = site_of(name, tuple(self.record.expected))
         layer = sum(module.site == site for module in self.record.modules)
-        inputs = self._inputs(call, site)
+        handed = self._mask_of(call)
+        inputs = self._inputs(call, site, handed)
+        self._all_look_back &= inputs.mask.looks_back
         summary = self._compute(inputs, self._workspace)
-        self.record.modules.append(self._sample(call, inputs, summary, name, site, layer))
+        self.record.modules.append(self._sample(call, inputs, handed, summary, name, site, layer))
         if self._builder is not None:
             self._builder.add(site, layer, *_on_host(inputs, summary), _output_norms(call, inputs.value))
         self._on_layer(len(self.record.modules), sum(self.record.expected.values()))
@@ -116,33 +131,38 @@ class Recorder:
         assert self._builder is not None
         return self._builder.build()
 
-    def _inputs(self, call: ModuleCall, site: str) -> AttentionInputs:
-        dtype = torch.float64 if call.query.dtype == torch.float64 else torch.float32  # half precision is raised
-        query_len, key_len = call.query.shape[1], call.key.shape[1]
+    @property
+    def looks_back(self) -> bool:
+        """Whether no position of the model has seen a later one."""
+        return set(self.record.expected) == {"decoder.self"} and self._all_look_back
+
+    def _mask_of(self, call: ModuleCall) -> HandedMask:
+        lengths = (call.query.shape[1], call.key.shape[1])
         if call.mask is None:
-            if getattr(call.module, "is_causal", False) and query_len > 1:
+            if getattr(call.module, "is_causal", False) and lengths[0] > 1:
                 raise CaptureError(
                     f"{type(call.module).__name__} is causal but handed over no mask: its picture would be wrong"
                 )
-            mask, bias = self._masks.get_or_make(None, (query_len, key_len), lambda: _no_mask(call))
-        else:
-            given = call.mask
-            mask, bias = self._masks.get_or_make(given, (query_len, key_len), lambda: _split_mask(given, dtype))
+            return self._masks.get_or_make(None, lengths, lambda: _no_mask(call))
+        given, dtype = call.mask, _dtype_for(call.query)
+        return self._masks.get_or_make(given, lengths, lambda: split_mask(given, dtype))
+
+    def _inputs(self, call: ModuleCall, site: str, handed: HandedMask) -> AttentionInputs:
+        dtype, bias = _dtype_for(call.query), handed.bias
         if call.position_bias is not None:
-            extra = call.position_bias
-            position_bias = self._biases.get_or_make(extra, (query_len, key_len), lambda: _layout_of_bias(extra, dtype))
-            bias = self._sum(bias, position_bias)
+            extra, lengths = call.position_bias, (call.query.shape[1], call.key.shape[1])
+            bias = self._sum(bias, self._biases.get_or_make(extra, lengths, lambda: layout_of_bias(extra, dtype)))
         return AttentionInputs(
             query=call.query.to(dtype),
             key=call.key.to(dtype),
             value=call.value.to(dtype),
             scaling=call.scaling,
-            mask=mask,
+            mask=handed.layout,
             softcap=call.softcap,
             bias=bias,
             sink_logits=None if call.sink_logits is None else call.sink_logits.detach().to(dtype),
             same_sequence=not site.endswith(".cross"),
-            targets=self._targets_of(mask, site),
+            targets=self._targets_of(handed.layout, site),
         )
 
     def _targets_of(self, mask: MaskLayout, site: str) -> HeadTargets | None:
@@ -164,16 +184,25 @@ class Recorder:
         return self._sums[place][2]
 
     def _sample(
-        self, call: ModuleCall, inputs: AttentionInputs, summary: AttentionSummary, name: str, site: str, layer: int
+        self,
+        call: ModuleCall,
+        inputs: AttentionInputs,
+        handed: HandedMask,
+        summary: AttentionSummary,
+        name: str,
+        site: str,
+        layer: int,
     ) -> ModuleRecord:
-        rows = sampled_rows(inputs.query.shape[1])
-        mask_rows = None if call.mask is None else _may_attend(call.mask[0, rows])
+        query_len, key_len = inputs.query.shape[1], inputs.key.shape[1]
+        rows = sampled_rows(query_len, key_len, seed=self._seed + len(self.record.modules))
+        mask_rows = None if call.mask is None else handed.may_attend(call.mask[0, rows])
         if inputs.softcap is None:
-            reference, kernel = sdpa_reference(inputs, rows, mask_rows), SDPA
+            reference, kernel = sdpa_reference(inputs, rows, handed_bias(call.mask, call.position_bias, rows)), SDPA
         else:
             reference, kernel = _own_eager(call, inputs, rows, mask_rows), "the model's own eager function"
         if mask_rows is not None:  # torch gives NaN where a row has no key; here such a row is 0
             reference = reference.masked_fill(~mask_rows.any(-1)[None, :, None], 0.0)
+        output = summary.output[:, rows]
         return ModuleRecord(
             name=name,
             site=site,
@@ -181,11 +210,14 @@ class Recorder:
             named_layer=layer_of(name),
             rows=rows,
             sampled_mask=None if mask_rows is None else mask_rows.cpu(),
-            output_error=output_error(summary.output[:, rows], reference, inputs.value),
+            output_error=output_error(output, reference, inputs.value),
             non_finite=count_non_finite(summary.output) + count_non_finite(summary.rows["row_sum"]),
             in_training=call.module.training,
             dropout=call.dropout,
             reference=kernel,
+            handed=output.cpu(),
+            largest_score=float(torch.stack(summary.rows["row_max"].aminmax()).abs().max()),
+            prints=fingerprints(module_tensors(inputs, summary)) if self._builder is not None else {},
         )
 
 
@@ -209,20 +241,8 @@ def layer_of(name: str) -> int | None:
     return int(found[1]) if found[2] is None else 2 * int(found[1]) + int(found[2])
 
 
-class _SharedTensors(Generic[Made]):
-    """What was made of a mask or bias, by the tensor itself: layers that share one share the result."""
-
-    def __init__(self) -> None:
-        self._made: dict[tuple[object, ...], tuple[Tensor | None, Made]] = {}
-
-    def get_or_make(self, tensor: Tensor | None, lengths: tuple[int, int], make: Callable[[], Made]) -> Made:
-        """What `make` gave when this tensor (or another view of the same numbers) was met first."""
-        place: tuple[object, ...] = lengths
-        if tensor is not None:
-            place = (*lengths, tensor.data_ptr(), tensor.shape, tensor.stride())
-        if place not in self._made:
-            self._made[place] = (tensor, make())  # holding the tensor keeps its address from being used again
-        return self._made[place][1]
+def _dtype_for(tensor: Tensor) -> torch.dtype:
+    return torch.float64 if tensor.dtype == torch.float64 else torch.float32  # half precision is raised
 
 
 def _on_host(inputs: AttentionInputs, summary: AttentionSummary) -> tuple[AttentionInputs, AttentionSummary]:
@@ -246,27 +266,8 @@ def _output_norms(call: ModuleCall, value: Tensor) -> Tensor | None:
     return None if projection is None else output_norms(value, projection.detach(), call.query.shape[0]).cpu()
 
 
-def _may_attend(mask: Tensor) -> Tensor:
-    # the one place where an additive mask is turned into True = may attend
-    return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
-
-
-def _split_mask(mask: Tensor, dtype: torch.dtype) -> tuple[MaskLayout, BiasLayout | None]:
-    may_attend = _may_attend(mask)
-    if mask.shape[0] > 1 and not bool((may_attend == may_attend[:1]).all()):
-        raise UnsupportedModel("this model gives each head a mask of its own, which cannot be shown yet")
-    layout = MaskLayout.from_mask(may_attend[0])
-    if mask.dtype == torch.bool:
-        return layout, None
-    return layout, _layout_of_bias(mask.masked_fill(~may_attend, 0.0), dtype)
-
-
-def _layout_of_bias(bias: Tensor, dtype: torch.dtype) -> BiasLayout | None:
-    return BiasLayout.from_bias(bias.to(dtype)) if bool(bias.any()) else None
-
-
-def _no_mask(call: ModuleCall) -> tuple[MaskLayout, BiasLayout | None]:
-    return MaskLayout.full(call.query.shape[1], call.key.shape[1], call.query.device), None
+def _no_mask(call: ModuleCall) -> HandedMask:
+    return HandedMask(MaskLayout.full(call.query.shape[1], call.key.shape[1], call.query.device), None, None)
 
 
 def _own_eager(call: ModuleCall, inputs: AttentionInputs, rows: Sequence[int], mask_rows: Tensor | None) -> Tensor:

@@ -134,6 +134,7 @@ class FakeModel:
         segments: Sequence[int] | None = None,
         facts: TokenFacts | None = None,
         target_facts: TokenFacts | None = None,
+        seed: int | None = None,
         on_layer: OnLayer,
         should_stop: ShouldStop,
     ) -> RunResult:

@@ -225,7 +225,7 @@ class CheckLine(_Answer):
 class CorrectnessCard(_Answer):
     """How far the picture can be trusted."""
 
-    verdict: Literal["pass", "fail"]
+    verdict: Literal["pass", "fail", "partial"]  # partial: nothing failed, but not everything was compared
     checks: list[CheckLine]
 
 

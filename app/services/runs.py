@@ -31,6 +31,7 @@ from app.services.records import Options, RunRecord, Target, TextFacts, Texts, n
 from app.services.run_files import Stored
 from app.services.store import RunStore
 from models.capture import VERSION as CAPTURE_VERSION
+from models.card import Check
 from models.protocol import ShouldStop
 from models.tokens import Token
 
@@ -168,7 +169,7 @@ class RunService:
                     if record.card
                     else None
                 )
-                if whole is None or whole.status != "not_compared":
+                if whole is None or _of_all_tokens(whole):
                     work.over = True
                 else:
                     require_same_weights(self._models, record)
@@ -323,3 +324,8 @@ def _refusal(run: LiveRun) -> DomainError:
     if run.record.status == "cancelled":
         return RunCancelled()
     return RunFailed(cause=run.record.error.code if run.record.error else None)
+
+
+def _of_all_tokens(check: Check) -> bool:
+    # the whole pass was compared, and not only the beginning of the text
+    return check.status != "not_compared" and check.detail.get("how") not in ("prefix", "excerpt")

@@ -20,7 +20,9 @@ function valueOf(check) {
   if (typeof check.value === 'string' && has(`check.value.${check.value}`)) return t(`check.value.${check.value}`);
   if (check.id === 'weights') return weightsValue(check);
   const bound = check.status === 'fail' && check.bound !== null ? ` ${t('trust.bound', { bound: figure(check.bound) })}` : '';
-  return `${figure(check.value)}${bound}`;
+  const how = `check.how.${check.detail.how}`;
+  const part = has(how) ? ` (${t(how, { tokens: whole(check.detail.tokens) })})` : '';
+  return `${figure(check.value)}${bound}${part}`;
 }
 
 /** How many tensors of the file the model has no place for, the first by name. */
@@ -29,10 +31,13 @@ function weightsValue({ value, detail }) {
   const more = value > names.length ? ' …' : '';
   return value > 0 ? t('check.weights.unused', { n: whole(value), names: `${names.join(', ')}${more}` }) : t('check.weights.noted');
 }
+/** Whether the model's own kernel has yet to see all tokens: of a long text a run compares the beginning. */
+const canCompare = (check) => check.id === 'whole_pass'
+  && (check.status === 'not_compared' || has(`check.how.${check.detail.how}`));
 
 function valueCell(check, run, store) {
-  const compare = check.status !== 'not_compared' ? null
-    : el('button', { type: 'button', class: 'link-button', disabled: run.checking, onclick: () => store.emit('check') }, t(run.checking ? 'trust.comparing' : 'trust.compare'));
+  const compare = !canCompare(check) ? null
+    : el('button', { type: 'button', class: 'link-button', disabled: run.checking, onclick: () => store.emit('check') }, t(run.checking ? 'trust.comparing' : check.status === 'not_compared' ? 'trust.compare' : 'trust.compare_all'));
   return el('span', { class: 'check-value' }, valueOf(check), compare ? ' · ' : null, compare);
 }
 
@@ -51,10 +56,8 @@ function banner(card) {
 
 /** The card in one line. It says all pass only when nothing was left uncompared. */
 function headline({ verdict, checks }) {
-  const count = (status) => checks.filter((check) => check.status === status).length;
-  const left = count('not_compared');
-  if (verdict === 'fail' || left === 0) return { words: t(`trust.verdict.${verdict}`), look: verdict };
-  return { words: t('trust.verdict.partial', { passed: whole(count('pass')), left: whole(left) }), look: 'partial' };
+  const count = (status) => whole(checks.filter((check) => check.status === status).length);
+  return { words: t(`trust.verdict.${verdict}`, { passed: count('pass'), left: count('not_compared') }), look: verdict };
 }
 
 /** Whether both our own code and transformers run this model, so that they can be compared stage by stage. */
