@@ -170,7 +170,7 @@ def tiny_model(name: str, config: PreTrainedConfig) -> PreTrainedModel:
 
 def _shrunk(kind: type[PreTrainedConfig]) -> dict[str, Any]:
     """The settings of a configuration class that SMALL knows, parts of it likewise."""
-    names = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
+    names = {field.name for field in dataclasses.fields(kind)}
     settings: dict[str, Any] = {name: value for name, value in SMALL.items() if name in names}
     for name, part in kind.sub_configs.items():
         if part is not AutoConfig:  # which could be any
