@@ -86,7 +86,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _problems(value: object) -> list[dict[str, Any]]:
     """Everything unusable in a value, by its place; without recursion, since clients decide how deep it is."""
-    problems, places = [], [(("body",), value)]
+    problems: list[dict[str, Any]] = []
+    places: list[tuple[tuple[str | int, ...], Any]] = [(("body",), value)]
     while places:
         place, value = places.pop()
         if isinstance(value, _Unusable):

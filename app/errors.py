@@ -170,8 +170,8 @@ def _on_domain_error(_request: Request, error: Exception) -> Response:
 
 def domain_error(error: domain.DomainError) -> JSONResponse:
     """The JSON form of a refusal of the service."""
-    later = isinstance(error, domain.QueueFull | domain.ShuttingDown)
-    headers = {"Retry-After": str(error.retry_after_s)} if later else None
+    later = error.retry_after_s if isinstance(error, domain.QueueFull | domain.ShuttingDown) else None
+    headers = None if later is None else {"Retry-After": str(later)}
     return error_response(STATUS[type(error)], error.code, error.message, error.details, headers)
 
 

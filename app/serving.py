@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import h11
@@ -23,7 +23,7 @@ logger = logging.getLogger("everyhead.serving")
 HEADERS_S, BODY_S = 10.0, 30.0  # uvicorn has no such limits: half a request holds its connection for ever
 GRACE_S = 5  # whatever is open then is cut
 
-Stop = Callable[[], Awaitable[None]]
+Stop = Callable[[], Coroutine[Any, Any, None]]
 
 
 class HastyProtocol(H11Protocol):
@@ -89,11 +89,15 @@ class HastyProtocol(H11Protocol):
             self._refuse()
         self.transport.close()
 
+    def _awaited_body(self) -> bool:
+        """Whether a handler has the request already: before the first one there is no cycle at all."""
+        return self.conn.their_state is h11.SEND_BODY
+
     def _refuse(self) -> None:
         answer = plain_error(408)
         headers = [*answer.raw_headers, (b"connection", b"close")]
         parts = (h11.Response(status_code=408, headers=headers), h11.Data(data=bytes(answer.body)), h11.EndOfMessage())
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self._awaited_body() and not self.cycle.response_complete:
             self.cycle.disconnected = True  # the handler that waits for the body learns that none will come
             self.cycle.message_event.set()
         for part in parts:

@@ -14,7 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.services import run_files
-from app.services.sealed import Damaged, sealed, unsealed
+from app.services.sealed import Damaged, checksum_of_file, sealed, unsealed
 from tests.api.conftest import MODEL, Start, make_run, settle, small_model
 
 BRACKETS = 200_000
@@ -62,7 +62,7 @@ def write_summary(folder: Path, data: object) -> None:
     (folder / "summary.json").write_text(json.dumps(data))
 
 
-DAMAGES: dict[str, Callable[[Path], None]] = {
+DAMAGES: dict[str, Callable[[Path], object]] = {
     "a bit of the first tensor": lambda folder: flip(folder / "capture.safetensors", 0.3),
     "a bit in the middle": lambda folder: flip(folder / "capture.safetensors", 0.5, 7),
     "the last bit": lambda folder: flip(folder / "capture.safetensors", 1.0, 3),
@@ -180,8 +180,12 @@ def test_a_checksum_is_read_once_by_however_many(start: Start, monkeypatch: pyte
     run = make_run(first)
     settle(first, run)
     read: list[Path] = []
-    of_file = run_files.checksum_of_file
-    monkeypatch.setattr(run_files, "checksum_of_file", lambda path: (read.append(path), of_file(path))[1])
+
+    def of_file(path: Path) -> str:
+        read.append(path)
+        return checksum_of_file(path)
+
+    monkeypatch.setattr(run_files, "checksum_of_file", of_file)
     client = start()
     threads = [threading.Thread(target=client.get, args=(calls(run)[7],)) for _ in range(16)]
     for thread in threads:

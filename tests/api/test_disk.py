@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -14,9 +15,10 @@ from typing import Any
 
 import pytest
 from safetensors import SafetensorError
+from safetensors.torch import save_file
 from starlette.testclient import TestClient
 
-from app.services import disk, run_files, store
+from app.services import run_files, store
 from app.services.identity import DataFolderUnusable, load_key, private_folder
 from tests.api.conftest import Start, make_run, settle, until
 
@@ -30,7 +32,7 @@ class SmallDisk:
 
     def __init__(self, folder: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.size, self.others, self.tries = folder, size, 0, 0
-        save, touch = run_files.save_file, Path.touch
+        save, touch = save_file, Path.touch
 
         def saving(tensors: dict[str, Any], path: Path) -> None:
             self.tries += 1
@@ -45,7 +47,7 @@ class SmallDisk:
 
         monkeypatch.setattr(run_files, "save_file", saving)
         monkeypatch.setattr(Path, "touch", touching)
-        monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: SimpleNamespace(free=self.free))
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=self.free))
 
     @property
     def free(self) -> int:
@@ -118,7 +120,7 @@ def test_a_disk_that_something_else_fills_does_not_take_all_runs_with_it(
     runs = [make_run(client, f"{number} " * WORDS) for number in range(12)]
     for run in runs:
         settle(client, run)
-    monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: SimpleNamespace(free=100 * MIB))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100 * MIB))
     monkeypatch.setattr(SmallDisk, "free", 0)
     monkeypatch.setattr(store, "RETRY_S", 60.0)
     last = make_run(client, "last " * WORDS)

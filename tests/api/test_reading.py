@@ -50,7 +50,9 @@ def test_reads_are_bounded_and_the_rest_goes_on(serve: Callable[..., str], monke
 
 def test_every_read_of_a_run_is_one(tmp_path: Path) -> None:
     app = make_app(tmp_path, small_model())
-    routes = [route for part in app.router.routes for route in getattr(part, "original_router", app.router).routes]
+    routes: list[Any] = [
+        route for part in app.router.routes for route in getattr(part, "original_router", app.router).routes
+    ]
     reads = {f"/api/runs/{{run_id}}/{part}" for part in PARTS} | {"/api/compare"}
     kinds = {route.path: type(route) for route in routes if getattr(route, "path", None) in reads}
     assert kinds == dict.fromkeys(reads, ReadRoute)
