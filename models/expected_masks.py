@@ -108,7 +108,8 @@ def depends_on_length(config: Any) -> bool:  # noqa: ANN401  of any family
 
 def masks_check(capture: Capture, expected: Callable[[str, int, int], ExpectedMask | None]) -> Check:
     """Compare each layer's mask with what is expected of it, called with site, layer and number of keys."""
-    wrong, unknown, said = [], [], {}
+    wrong, unknown = [], []
+    said: dict[str, list[str]] = {}
     for described in capture.sites:
         for layer in range(described.n_layers):
             mask = expected(described.site, layer, described.key_len)

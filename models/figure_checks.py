@@ -61,7 +61,8 @@ def _whole_rows(capture: Capture, described: SiteDescription, layer: int) -> tup
 def _by_cell(rows: Tensor, step: int) -> Tensor:
     # (n_heads, query_len) -> (n_heads, cells, step), padded with 0
     padded = torch.nn.functional.pad(rows, (0, -rows.shape[1] % step))
-    return padded.unflatten(1, (-1, step))
+    cells: Tensor = padded.unflatten(1, (-1, step))
+    return cells
 
 
 def _few_cells(capture: Capture, described: SiteDescription, seed: int) -> float:

@@ -15,6 +15,7 @@ from models.blockwise import AttentionInputs
 from models.checkpoints import one_line
 from models.checks import modules_check
 from models.errors import CaptureError, UnsupportedModel
+from models.handed_masks import HandedMask
 from models.recorder import ModuleCall, Recorder
 
 TRIAL_TOKENS = 4  # enough to tell a causal mask from a full one, and heads from tokens
@@ -44,8 +45,8 @@ class Trial(Recorder):
         super().__init__(names, expected, on_layer=lambda _done, _total: None, should_stop=lambda: False, keep=False)
         self.modules: list[TriedModule] = []
 
-    def _inputs(self, call: ModuleCall, site: str) -> AttentionInputs:
-        inputs = super()._inputs(call, site)
+    def _inputs(self, call: ModuleCall, site: str, handed: HandedMask) -> AttentionInputs:
+        inputs = super()._inputs(call, site, handed)
         (n_heads, query_len, d_head), (n_kv_heads, key_len, d_value) = call.query.shape, call.value.shape
         sees_later = None
         if query_len == key_len > 1 and not site.endswith(".cross"):

@@ -19,7 +19,8 @@ from models.blocks import Workspace
 from models.blockwise import AttentionInputs, AttentionSummary, blockwise_attention
 from models.capture import Capture
 from models.capture_builder import CaptureBuilder
-from models.huggingface import NAME, HuggingFaceModel, boolean_mask, everyhead_attention
+from models.huggingface import HuggingFaceModel
+from models.interface import NAME, boolean_mask, everyhead_attention
 from models.masks import MaskLayout
 
 Plant = Callable[[pytest.MonkeyPatch, HuggingFaceModel], None]

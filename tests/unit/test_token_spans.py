@@ -41,7 +41,7 @@ def letters(*steps: normalizers.Normalizer) -> PreTrainedTokenizerBase:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer)
 
 
-NORMALISED = {
+NORMALISED: dict[str, list[normalizers.Normalizer]] = {
     "NFC": [normalizers.NFC()],
     "NFKC": [normalizers.NFKC()],
     "strip accents": [normalizers.NFD(), normalizers.StripAccents()],
@@ -145,7 +145,7 @@ def test_a_row_of_them_takes_time_that_follows_its_length(name: str, row: str) -
 
 
 def test_the_work_ends_when_nobody_waits() -> None:
-    asked = []
+    asked: list[int] = []
 
     def gone() -> bool:
         asked.append(len(asked))
