@@ -13,7 +13,6 @@ from starlette.testclient import TestClient
 from app.dependencies import Services
 from app.services.references import FORMAT_VERSION
 from models.reference import NAMES
-from models.tokens import Token
 from tests.api.conftest import MODEL, SEQ2SEQ, Start, make_app, small_model, submit, until
 
 PATH = f"/api/models/{MODEL}/reference"
@@ -185,32 +184,3 @@ def test_a_server_that_ends_stops_its_panels(tmp_path: Path) -> None:
         until(lambda: model.layers_done > 0)
     assert [running.record.status, queued.record.status] == ["cancelled", "cancelled"]
     assert model.runs == 1
-
-
-def test_one_tokenizer_is_not_used_by_two_threads(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = small_model()
-    client = start(model)
-    tokenize, first, go, lock = model.tokenize, threading.Event(), threading.Event(), threading.Lock()
-    inside: list[int] = [0]
-    most: list[int] = [0]
-
-    def counted(text: str, **options: Any) -> list[Token]:
-        with lock:
-            inside[0] += 1
-            most[0] = max(most[0], inside[0])
-        first.set()
-        go.wait(5)
-        with lock:
-            inside[0] -= 1
-        return tokenize(text, **options)
-
-    monkeypatch.setattr(model, "tokenize", counted)
-    work = services_of(client).references.submit(MODEL, wanted=True)
-    assert first.wait(5)
-    asked = threading.Thread(target=lambda: client.post("/api/tokenize", json={"model": MODEL, "text": "a cat"}))
-    asked.start()
-    asked.join(0.5)  # it waits
-    go.set()
-    asked.join(5)
-    until(lambda: work.over)
-    assert (most[0], work.record.status) == (1, "done")
