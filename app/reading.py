@@ -1,6 +1,6 @@
 """Reads of finished runs beside a pass: few at a time.
 
-However many clients read windows, a run that goes on beside them keeps its share. It knows of no call and of no run;
+However many clients read windows, a run beside them competes with a few threads only. It knows of no call and no run;
 which calls are reads is said where they are declared.
 """
 
