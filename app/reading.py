@@ -1,7 +1,7 @@
 """Reads of finished runs beside a pass: few at a time.
 
-Thirty clients that read windows slowed a run to a tenth. It knows of no call and of no run; which calls are reads
-is said where they are declared.
+However many clients read windows, a run beside them competes with a few threads only. It knows of no call and no run;
+which calls are reads is said where they are declared.
 """
 
 from __future__ import annotations
@@ -25,11 +25,9 @@ COMPRESS_FROM_BYTES, COMPRESS_LEVEL = 1024, 6
 
 
 class Readers:
-    """The threads that read.
+    """The threads that read. Their number is the only bound: they have the priority and torch's threads of all others.
 
-    Tried and left: a lower priority (a thread that is kept from its core may hold the interpreter's lock, and then the
-    pass waits too), and one torch thread each (setting it anywhere takes from MKL the choice of using fewer for small
-    products: on a machine with much else to do the pass itself took thirty times as long).
+    `python -m bench.sharing` measures what they leave of a pass.
     """
 
     def __init__(self, number: int = READERS) -> None:
