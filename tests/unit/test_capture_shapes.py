@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from torch import Tensor
@@ -41,20 +43,14 @@ def test_a_whole_capture_passes() -> None:
 def test_every_tensor_with_another_shape_is_refused() -> None:
     capture = whole()
     tensors, metadata = capture.tensors(), capture.metadata()
-    passed = []
     for name, tensor in tensors.items():
         fixed = tensor.dim() - FREE.get(name.split(".")[-1], 0)
         changes: list[Tensor] = [tensor[None], *(torch.cat([tensor, tensor], axis) for axis in range(fixed))]
         if name.endswith("query"):
             changes.append(tensor[..., :-1])  # it no longer fits its keys
         for changed in changes:
-            try:
+            with pytest.raises(ConfigError, match=re.escape(name.rsplit(".", 1)[0])):
                 require_shapes({**tensors, name: changed}, metadata)
-            except ConfigError as error:
-                assert name.rsplit(".", 1)[0] in str(error)
-            else:
-                passed.append((name, tuple(changed.shape)))
-    assert passed == []
 
 
 @pytest.mark.parametrize("end", NEEDED)
