@@ -127,6 +127,7 @@ class Screen:
     def api(self, rest: str = "", **query: object) -> Any:  # noqa: ANN401 - JSON
         """The API's own answer about the run that is shown."""
         address = f"{self.base}/api/runs/{self.run_id}{rest}"
+        query = {name: str(value).lower() if isinstance(value, bool) else value for name, value in query.items()}
         with urlopen(f"{address}?{urlencode(query)}" if query else address, timeout=30) as answer:
             return json.load(answer)
 
