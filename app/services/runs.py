@@ -38,7 +38,7 @@ from models.tokens import Token
 REMEMBERED = 200  # failed and cancelled runs whose state can still be asked for
 DTYPE = "model"  # arithmetic follows the model's own type
 BOTH = "encoder-decoder"
-FORMAT_VERSION = f"2.{CAPTURE_VERSION}"  # of what is stored; a change makes older runs unreadable
+FORMAT_VERSION = f"3.{CAPTURE_VERSION}"  # of what is stored, spans and labels too; a change makes older runs unreadable
 
 
 @dataclass(frozen=True)
