@@ -87,9 +87,8 @@ def expected_mask(config: Any, site: str, layer: int, length: int) -> ExpectedMa
     if site == "decoder.cross":
         return ExpectedMask(causal=False)
     config = _of_site(config, site)
-    of_layers = getattr(config, "per_layer_config", None)
-    if of_layers is not None:  # sizes that differ by layer are in a configuration for each
-        config = of_layers[layer]
+    if getattr(config, "is_heterogeneous", False):  # sizes that differ by layer are in a configuration for each
+        config = config.per_layer_config[layer]
     # Gemma 4 says "vision" where only pictures are read both ways
     causal = site == "decoder.self" and getattr(config, "use_bidirectional_attention", None) not in (True, "all")
     if any(getattr(config, name, None) for name in UNKNOWN):
