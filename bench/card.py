@@ -1,4 +1,4 @@
-"""Our pass as it is but for the correctness card, for the measurement of what the card costs. Nothing else does this."""
+"""Our pass as it is but for the correctness card, for the measurement of what the card costs: nothing else does so."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def without_card() -> Iterator[None]:
         yield
 
 
-def _not_sampled(  # noqa: PLR0913, PLR0917  the signature of what it stands for
+def _not_sampled(
     _self: Recorder,
     call: ModuleCall,
     _inputs: AttentionInputs,

@@ -71,7 +71,12 @@ def row_checks(read: list[ReadRows], capture: Capture, dtype: torch.dtype) -> li
     bound = ROW_SUMS[dtype] + SCORE_DIGITS * torch.finfo(dtype).eps * (largest if math.isfinite(largest) else 0.0)
     count = sum(len(rows.module.rows) for rows in read)
     summed = sum(rows.module.compared_rows for rows in read if rows.module.row_sum_error is not None)
-    detail = {"read_back_rows": count, "summed_rows": summed, "modules_with_sinks": with_sinks, "largest_score": largest}
+    detail = {
+        "read_back_rows": count,
+        "summed_rows": summed,
+        "modules_with_sinks": with_sinks,
+        "largest_score": largest,
+    }
     return [bounded("row_sums", worst_sum, bound, detail), bounded("outside_mask", worst_outside, 0.0, {})]
 
 
