@@ -13,13 +13,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import pad, scaled_dot_product_attention
 
 from models.blockwise import AttentionInputs
 from models.card import Check
 
 SDPA = "scaled_dot_product_attention"
 SAMPLED_ROWS = 8  # of every module at least: enough to see any fault of a whole head or mask
+EVERY_ROW = 512 * 512  # weights of a head up to which each row's output and sum is compared with torch's own kernel
 SAMPLED_WEIGHTS = 16_384  # of every head at least: what 8 rows of 2,048 tokens have; all rows up to 128 tokens
 
 # |our output − SDPA's output| / largest |value|: rounding of a softmax. Seen on SmolLM2, texts of 1 to 480 tokens,
@@ -43,6 +44,8 @@ class ModuleRecord:
     sampled_mask  (sampled rows, key_len), boolean, cut from the mask that the model itself handed over; None where it
                   gave none
     handed        (n_heads, sampled rows, d_value): what the module really handed to the model
+    compared_rows how many rows were compared with the reference: all of shorter texts
+    row_sum_error of the compared rows, as a share of the sum; None where the reference does not show sums
     largest_score size of the largest row maximum
     prints        name of each tensor that the capture is to keep -> its fingerprint at that time
     """
@@ -58,6 +61,8 @@ class ModuleRecord:
     in_training: bool
     dropout: float
     reference: str
+    compared_rows: int
+    row_sum_error: float | None
     handed: Tensor
     largest_score: float
     prints: dict[str, float]
@@ -100,30 +105,44 @@ def handed_bias(mask: Tensor | None, position_bias: Tensor | None, rows: Sequenc
     return bias if position_bias is None else bias + position_bias[:, list(rows)]
 
 
-def sdpa_reference(inputs: AttentionInputs, rows: Sequence[int], handed: Tensor | None) -> Tensor:
-    """Compute the output of some rows with torch's own kernel, from what the model handed over.
+def sdpa_reference(
+    inputs: AttentionInputs, rows: Sequence[int], handed: Tensor | None, log_sums: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Compute the output of some rows with torch's own kernel, from what the model handed over, and check their sums.
 
-    Shapes:  handed (1 or n_heads, rows, key_len), additive, or None -> (n_heads, rows, d_value)
+    The kernel does not give the sums. So it is handed one more key, whose score is what we found as the logarithm of
+    the row's sum: if we are right, this key takes half of every row.
+
+    Shapes:  handed (1 or n_heads, rows, key_len), additive, or None; log_sums (n_heads, rows) -> output (n_heads, rows,
+             d_value), row sums as shares of ours (n_heads, rows)
     Values:  a sink is one more key with a zero value; soft caps are not known to this kernel, callers use another
              reference
     """
     query, key, value = inputs.query[:, list(rows)], inputs.key, inputs.value
-    bias = query.new_zeros(query.shape[0], len(rows), key.shape[1])
+    n_kv_heads, key_len, d_value = value.shape
+    n_sinks = 0 if inputs.sink_logits is None else 1
+    bias = query.new_zeros(query.shape[0], len(rows), key_len + n_sinks + 1)
+    bias[..., -1] = log_sums
     if handed is not None:
-        bias += handed.to(query.dtype)
+        bias[..., :key_len] = handed
     if inputs.sink_logits is not None:
-        key, value = (torch.cat([tensor, torch.zeros_like(tensor[:, :1])], 1) for tensor in (key, value))
-        bias = torch.cat([bias, inputs.sink_logits[:, None, None].expand(-1, len(rows), 1)], -1)
+        bias[..., key_len] = inputs.sink_logits[:, None]
+    # One more number in each value: 1 where the key belongs to the row's sum. Torch's quick kernel wants one width.
+    width = max(query.shape[-1], d_value + 1)
+    query, key, value = (pad(tensor, (0, width - tensor.shape[-1], 0, 0)) for tensor in (query, key, value))
+    key, value = (pad(tensor, (0, 0, 0, n_sinks + 1)) for tensor in (key, value))
+    value[:, :-1, d_value] = 1.0
     # Heads that share a key head become more rows of it, so that no key is copied.
-    stacked = query.reshape(key.shape[0], -1, query.shape[-1])
+    stacked = query.reshape(n_kv_heads, -1, width)
     output = scaled_dot_product_attention(
         stacked[None],
         key[None],
         value[None],
-        attn_mask=bias.view(1, key.shape[0], -1, key.shape[1]),
+        attn_mask=bias.view(1, n_kv_heads, -1, bias.shape[-1]),
         scale=inputs.scaling,
-    )
-    return output.view(*query.shape[:2], -1)
+    ).view(*query.shape[:2], width)
+    share = output[..., d_value]  # S / (S + ours), for the kernel's sum S
+    return output[..., :d_value] / share[..., None], share / (1.0 - share)
 
 
 def output_error(output: Tensor, reference: Tensor, value: Tensor) -> float:
@@ -175,7 +194,7 @@ def module_output_check(record: PassRecord, dtype: torch.dtype) -> Check:
     worst = max(errors, key=lambda name: nan_is_worst(errors[name])) if errors else ""
     detail = {
         "worst_module": worst,
-        "rows_per_module": max((len(module.rows) for module in record.modules), default=0),
+        "rows_per_module": max((module.compared_rows for module in record.modules), default=0),
         "reference": sorted({module.reference for module in record.modules}),
         "unit": "largest absolute value of the module's value vectors",
     }

@@ -20,8 +20,10 @@ from models.masks import MaskLayout
 FULL, SLIDING, CHUNKED = "full_attention", "sliding_attention", "chunked_attention"
 # Rotary factors that are worked out anew from the length of the text: an excerpt is computed with others.
 LENGTH_DEPENDENT = ("dynamic", "longrope")
-# Configurations with these choose keys by the text itself once it is longer than so many tokens.
-CHOSEN_BY_TEXT = ("index_topk", "keep_window_size")
+# Layers whose indexer hands over the keys that each query may attend to: so many, or all there are.
+SELECTED = "index_topk"
+# Configurations with this choose keys by the text itself once it is longer than so many tokens, by rules of their own.
+CHOSEN_BY_TEXT = "keep_window_size"
 # Words for layers of which each family has a meaning of its own: nothing is expected then.
 UNKNOWN = ("attention_layers", "attention_window", "attn_layers")
 
@@ -33,21 +35,30 @@ class ExpectedMask:
     causal  no key after the query
     window  keys up to the query that a causal layer sees, or the configuration's window of a layer that sees both sides
     chunk   keys are seen only within the same run of so many tokens
+    chosen  each query sees so many of the keys that it may see, chosen by the text
     """
 
     causal: bool
     window: int | None = None
     chunk: int | None = None
+    chosen: int | None = None
 
     def __str__(self) -> str:
         """In plain English, for API users."""
         base = "causal" if self.causal else "full"
         if self.window is not None:
             return f"{base}, window of {self.window}"
+        if self.chosen is not None:
+            return f"{base}, {self.chosen} keys chosen for each query"
         return base if self.chunk is None else f"{base}, chunks of {self.chunk}"
 
     def fits(self, seen: MaskLayout) -> bool:
-        """Whether a mask is this one, key by key."""
+        """Whether a mask is this one, key by key; of chosen keys only their number and place are known."""
+        if self.chosen is not None:
+            at = torch.arange(seen.query_len, device=seen.starts.device)
+            there = at + 1 if self.causal else torch.full_like(at, seen.key_len)
+            counts = seen.visible_counts()
+            return torch.equal(counts, there.clamp(max=self.chosen)) and bool((seen.stops <= there).all())
         if seen.dense is not None:
             return False
         if self.causal or self.window is None:
@@ -76,11 +87,17 @@ def expected_mask(config: Any, site: str, layer: int, length: int) -> ExpectedMa
     if site == "decoder.cross":
         return ExpectedMask(causal=False)
     config = _of_site(config, site)
-    causal = site == "decoder.self" and not _flag(config, "use_bidirectional_attention")
+    if getattr(config, "is_heterogeneous", False):  # sizes that differ by layer are in a configuration for each
+        config = config.per_layer_config[layer]
+    # Gemma 4 says "vision" where only pictures are read both ways
+    causal = site == "decoder.self" and getattr(config, "use_bidirectional_attention", None) not in (True, "all")
     if any(getattr(config, name, None) for name in UNKNOWN):
         return None
-    if any((_size(config, name) or length) < length for name in CHOSEN_BY_TEXT):
+    if (_size(config, CHOSEN_BY_TEXT) or length) < length:
         return None
+    chosen = _size(config, SELECTED)
+    if chosen is not None and chosen < length:
+        return ExpectedMask(causal, chosen=chosen)
     kinds = getattr(config, "layer_types", None)
     window = _size(config, "sliding_window")
     if kinds and layer < len(kinds):
@@ -96,8 +113,14 @@ def expected_mask(config: Any, site: str, layer: int, length: int) -> ExpectedMa
     return ExpectedMask(causal, window=window) if kind == SLIDING and window is not None else None
 
 
-def depends_on_length(config: Any) -> bool:  # noqa: ANN401  of any family
-    """Whether a model's rotary factors are worked out from the length of the text."""
+def depends_on_length(config: Any, compared: int) -> bool:  # noqa: ANN401  of any family
+    """Whether the first positions of a text, so many as are compared, depend on its length.
+
+    By rotary factors that are worked out from it; or because keys are chosen, where equal scores are chosen from by the
+    number of keys there are.
+    """
+    if (_size(_of_site(config, "decoder.self"), SELECTED) or compared) < compared:
+        return True
     found = []
     for part in (config, *(getattr(config, name, None) for name in ("text_config", "encoder", "decoder"))):
         said = getattr(part, "rope_parameters", None) or getattr(part, "rope_scaling", None) or {}

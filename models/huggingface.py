@@ -28,7 +28,7 @@ from models.errors import UnsupportedModel
 from models.expected_masks import ExpectedMask, depends_on_length, expected_mask
 from models.families import kind_of, layers_of, refusal, text_config
 from models.head_sums import figures_size
-from models.inspectable import COMPARED_LOGITS, InspectableModel, Logits
+from models.inspectable import COMPARED_LOGITS, COMPARED_TOKENS, InspectableModel, Logits
 from models.interface import NAME, under_way
 from models.loading import load_checkpoint
 from models.projections import WatchedProjections
@@ -171,7 +171,7 @@ class HuggingFaceModel(InspectableModel):
         return expected_mask(self.model.config, site, layer, length)
 
     def _depends_on_length(self) -> bool:
-        return depends_on_length(self.model.config)
+        return depends_on_length(self.model.config, COMPARED_TOKENS)
 
     def _attention_path(self) -> str:
         return _kernel_of(self.model)

@@ -81,7 +81,7 @@ class InspectableModel(ABC):
         """What the configuration says of one layer's mask; None where it is not known what it says."""
 
     def _depends_on_length(self) -> bool:
-        """Whether the first positions depend on how long the text is, by its rotary factors."""
+        """Whether the first positions depend on how long the text is."""
         return False
 
     def _attention_path(self) -> str:

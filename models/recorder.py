@@ -21,6 +21,7 @@ from models.blockwise import AttentionInputs, AttentionSummary, blockwise_attent
 from models.capture import Capture
 from models.capture_builder import CaptureBuilder
 from models.checks import (
+    EVERY_ROW,
     SDPA,
     ModuleRecord,
     PassRecord,
@@ -64,6 +65,15 @@ class ModuleCall:
     output_projection: Tensor | None = None
     dropout: float = 0.0
     selects: bool = False  # the model chose keys for each query; the mask holds the choice
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """Some rows by another implementation, and how far their sums are from ours where it shows them."""
+
+    kernel: str
+    output: Tensor
+    row_sum_error: float | None
 
 
 class Recorder:
@@ -195,14 +205,9 @@ class Recorder:
     ) -> ModuleRecord:
         query_len, key_len = inputs.query.shape[1], inputs.key.shape[1]
         rows = sampled_rows(query_len, key_len, seed=self._seed + len(self.record.modules))
+        compared = list(range(query_len)) if query_len * key_len <= EVERY_ROW else rows
+        reference = _reference(call, inputs, handed, summary, compared)
         mask_rows = None if call.mask is None else handed.may_attend(call.mask[0, rows])
-        if inputs.softcap is None:
-            reference, kernel = sdpa_reference(inputs, rows, handed_bias(call.mask, call.position_bias, rows)), SDPA
-        else:
-            reference, kernel = _own_eager(call, inputs, rows, mask_rows), "the model's own eager function"
-        if mask_rows is not None:  # torch gives NaN where a row has no key; here such a row is 0
-            reference = reference.masked_fill(~mask_rows.any(-1)[None, :, None], 0.0)
-        output = summary.output[:, rows]
         return ModuleRecord(
             name=name,
             site=site,
@@ -210,12 +215,14 @@ class Recorder:
             named_layer=layer_of(name),
             rows=rows,
             sampled_mask=None if mask_rows is None else mask_rows.cpu(),
-            output_error=output_error(output, reference, inputs.value),
+            output_error=output_error(summary.output[:, compared], reference.output, inputs.value),
             non_finite=count_non_finite(summary.output) + count_non_finite(summary.rows["row_sum"]),
             in_training=call.module.training,
             dropout=call.dropout,
-            reference=kernel,
-            handed=output.cpu(),
+            reference=reference.kernel,
+            compared_rows=len(compared),
+            row_sum_error=reference.row_sum_error,
+            handed=summary.output[:, rows].cpu(),
             largest_score=float(torch.stack(summary.rows["row_max"].aminmax()).abs().max()),
             prints=fingerprints(module_tensors(inputs, summary)) if self._builder is not None else {},
         )
@@ -268,6 +275,26 @@ def _output_norms(call: ModuleCall, value: Tensor) -> Tensor | None:
 
 def _no_mask(call: ModuleCall) -> HandedMask:
     return HandedMask(MaskLayout.full(call.query.shape[1], call.key.shape[1], call.query.device), None, None)
+
+
+def _reference(
+    call: ModuleCall, inputs: AttentionInputs, handed: HandedMask, summary: AttentionSummary, rows: Sequence[int]
+) -> _Reference:
+    here = list(rows)
+    mask_rows = None if call.mask is None else handed.may_attend(call.mask[0, here])
+    sees_any = None if mask_rows is None else mask_rows.any(-1)[None, :]
+    if inputs.softcap is not None:
+        output, error = _own_eager(call, inputs, here, mask_rows), None
+        kernel = "the model's own eager function"
+    else:
+        row_max, row_sum = (summary.rows[name][:, here] for name in ("row_max", "row_sum"))
+        bias = handed_bias(call.mask, call.position_bias, here)
+        output, shares = sdpa_reference(inputs, here, bias, row_max + row_sum.log())
+        apart = (shares - 1.0).abs()
+        error, kernel = float((apart if sees_any is None else apart.masked_fill(~sees_any, 0.0)).max()), SDPA
+    if sees_any is not None:  # torch gives NaN where a row has no key; here such a row is 0
+        output = output.masked_fill(~sees_any[..., None], 0.0)
+    return _Reference(kernel, output, error)
 
 
 def _own_eager(call: ModuleCall, inputs: AttentionInputs, rows: Sequence[int], mask_rows: Tensor | None) -> Tensor:

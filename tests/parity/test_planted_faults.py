@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import PreTrainedConfig
 
-from models.blockwise import AttentionSummary
+from models.blockwise import AttentionInputs, AttentionSummary
 from models.card import Card
 from models.errors import CaptureError
+from models.fit import Misfit
 from models.huggingface import HuggingFaceModel
 from tests.parity import plants
 from tests.parity.plants import Plant, before, inside, kept, result
-from tests.parity.tiny import CONFIGS, looked_into, random_ids
+from tests.parity.sweep import build, compare
+from tests.parity.tiny import CONFIGS, looked_into, random_ids, tiny_model
 
 LENGTHS = (40, 400)
 MODELS = ("llama", "bert", "t5")
@@ -60,6 +66,16 @@ def shift_row_max_of_a_head(summary: AttentionSummary) -> None:
     summary.rows["row_max"][2] += 1e-3
 
 
+def rows_of_others(inputs: AttentionInputs) -> AttentionInputs:
+    query = inputs.query.clone()
+    query[2, -13:-10] = query[2, -7:-4]  # beyond the part that is compared with the model's own kernel
+    return replace(inputs, query=query)
+
+
+def sums_of_three_rows(summary: AttentionSummary) -> None:
+    summary.rows["row_sum"][2, -13:-10] *= 1.01
+
+
 FAULTS: dict[str, Plant] = {
     "keys shifted": before(shift_keys),
     "a head's query × 1.05": before(scale_query),
@@ -75,6 +91,8 @@ FAULTS: dict[str, Plant] = {
     "two heads exchanged": kept(plants.two_heads),
     "two keys exchanged": kept(plants.two_keys),
     "three rows wrong": kept(plants.three_rows),
+    "three rows computed for other positions": inside(rows_of_others),
+    "three rows' sums wrong": result(sums_of_three_rows),
     "an overview of maxima halved": result(plants.halve(("overview_max",))),
     "an overview of means halved": result(plants.halve(("overview_mean",))),
     "figures × 0.8": result(plants.smaller_figures),
@@ -149,3 +167,28 @@ def test_an_ignored_window_is_seen(monkeypatch: pytest.MonkeyPatch, window: int,
     plants.forget_windows(monkeypatch, model)
     card = run(model, "mistral", count)
     assert next(check for check in card.checks if check.id == "masks").status == "fail"
+
+
+@pytest.mark.parametrize("count", LENGTHS)
+def test_an_ignored_selection_of_keys_is_seen(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    def ignore(given: dict[str, Any]) -> None:
+        assert given.pop("indices") is not None
+
+    config = build.tiny_config("deepseek_v32")
+    made = build.tiny_model("deepseek_v32", config)
+    model = HuggingFaceModel(made, None, max_tokens=512, weight_precision="float32", revision="tiny")
+    assert run(model, "deepseek_v32", count).verdict == "pass"
+    before(ignore)(monkeypatch, model)
+    card = run(model, "deepseek_v32", count)
+    assert next(check for check in card.checks if check.id == "masks").status == "fail"
+
+
+@pytest.mark.parametrize("family", MODELS)
+def test_a_missing_tensor_is_refused(tmp_path: Path, family: str) -> None:
+    compare.save(tiny_model(family), tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    missing = next(name for name in tensors if name.endswith(("q_proj.weight", "query.weight", ".q.weight")))
+    del tensors[missing]
+    save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(Misfit, match=f"missing: .*{re.escape(missing)}"):
+        HuggingFaceModel.load(tmp_path, weight_precision="float32", revision="x", device=torch.device("cpu"))
