@@ -30,7 +30,7 @@ from models.families import kind_of, layers_of, refusal, text_config
 from models.head_sums import figures_size
 from models.inspectable import COMPARED_LOGITS, COMPARED_TOKENS, InspectableModel, Logits
 from models.interface import NAME, under_way
-from models.loading import load_checkpoint
+from models.loading import load_checkpoint, rows_of
 from models.projections import WatchedProjections
 from models.protocol import ShouldStop, device_of_choice
 from models.recorder import Compute, Recorder
@@ -206,6 +206,7 @@ class HuggingFaceModel(InspectableModel):
         *,
         logits: Logits,
     ) -> dict[str, Tensor]:
+        self._require_rows(token_ids)
         self.model.eval()
         body = self.model if target_ids is not None else self.model.base_model
         wanted = logits is not None and (logits == "last" or "logits_to_keep" in _parameters(self.model))
@@ -226,6 +227,15 @@ class HuggingFaceModel(InspectableModel):
         if wanted and getattr(output, "logits", None) is not None:
             found["logits"] = output.logits[0, -COMPARED_LOGITS:]  # the first of all, if only these were asked for
         return found
+
+    def _require_rows(self, ids: Sequence[int]) -> None:
+        # a token that was added to the tokenizer after the model was trained
+        rows = rows_of(self.model)
+        if (largest := max(ids, default=0)) >= rows:
+            raise UnsupportedModel(
+                f"the text has the token {largest}, which its tokenizer knows and its table of embeddings, "
+                f"of {rows} rows from 0, does not; remove it from the text"
+            )
 
     def _try(self) -> tuple[TriedModule, ...]:
         """One pass over a few tokens, by which it is known whether others can be made. Raises UnsupportedModel."""
