@@ -12,7 +12,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedConfig
 
-from models.blockwise import AttentionInputs, AttentionSummary
+from models.blocks import Workspace
+from models.blockwise import AttentionInputs, AttentionSummary, blockwise_attention
 from models.card import Card
 from models.errors import CaptureError
 from models.fit import Misfit
@@ -192,3 +193,21 @@ def test_a_missing_tensor_is_refused(tmp_path: Path, family: str) -> None:
     save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(Misfit, match=f"missing: .*{re.escape(missing)}"):
         HuggingFaceModel.load(tmp_path, weight_precision="float32", revision="x", device=torch.device("cpu"))
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("fault", "line"), [("rows", "module_output"), ("sums", "row_sums")])
+def test_three_rows_of_one_module_are_seen_whatever_is_drawn(fault: str, line: str, seed: int) -> None:
+    """The draw of rows that are read back meets them with a quarter's chance only."""
+    model, calls = looked_into("llama"), iter(range(3))
+
+    def compute(inputs: AttentionInputs, workspace: Workspace) -> AttentionSummary:
+        second = next(calls, None) == 1  # later calls are of the comparison with the default kernel
+        summary = blockwise_attention(rows_of_others(inputs) if second and fault == "rows" else inputs, workspace)
+        if second and fault == "sums":
+            sums_of_three_rows(summary)
+        return summary
+
+    model._compute = compute
+    card = model.run(random_ids(400), seed=seed).card
+    assert next(check for check in card.checks if check.id == line).status == "fail"
