@@ -2,9 +2,9 @@
 
 import * as api from '../api.js';
 import { forgetRun, recentRuns } from '../recent.js';
+import { headBeside } from '../select.js';
 import { parseCompare } from './address.js';
 import { NO_SIDE, runOf, SIDES, siteOf } from './state.js';
-import { headBeside } from '../select.js';
 
 const last = (count) => count - 1;
 const PLACE = ['site', 'layer', 'head'];
@@ -24,7 +24,8 @@ function completed({ a, b }, sameRun) {
 function fitted(view, summary) {
   const site = summary.sites.find((one) => one.site === view.site) ?? summary.sites[0];
   const index = (value, count) => (Number.isInteger(value) ? Math.min(value, last(count)) : value ?? 0);
-  return { site: site.site, layer: index(view.layer, site.n_layers), head: headBeside(view.layer, index(view.head, site.n_heads)) };
+  const layer = index(view.layer, site.n_layers);
+  return { site: site.site, layer, head: headBeside(layer, index(view.head, site.n_heads)) };
 }
 
 /** Connects the choosers with the server; the address is read once here. */
