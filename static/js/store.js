@@ -38,6 +38,7 @@ export const INITIAL = Object.freeze({
   marking: null,
   pinned: null,
   preview: null,
+  unasked: null, // the head that was opened without being chosen: {layer, head}
   figure: null,
   map: { status: 'none', key: null, window: null, error: null },
   units: { status: 'none', key: null, rows: null, cols: null, error: null },

@@ -11,6 +11,7 @@ import { inputsOfRun } from '../inputs.js';
 import { cellField, cellOf } from '../kept-cell.js';
 import { linkFields, linksText, readLinks, readSides } from '../links.js';
 import { forgetView, keepView, keptView } from '../recent.js';
+import { sameHead } from '../select.js';
 import { createTrail } from '../trail.js';
 import { copyLink } from './copy.js';
 
@@ -83,7 +84,7 @@ export function controlAddress(store) {
     if (run.phase !== 'done' && run.phase !== 'active') return;
     const fragment = formatAddress(run.id, view, fieldsBeside(state));
     const place = [view.site, view.layer, view.head].join('|');
-    const walked = !reading && run.phase === 'done' && last?.run === run.id && last.place !== place;
+    const walked = !reading && !sameHead(state.unasked, view) && run.phase === 'done' && last?.run === run.id && last.place !== place;
     last = run.phase === 'done' ? { run: run.id, place } : null;
     keepView(fragment);
     if (fragment === location.hash) return;

@@ -89,7 +89,7 @@ export function controlLinks(store) {
   function open(heads, link) {
     const [best] = ranked(heads);
     opening = true;
-    store.emit('head', { layer: best.layer, head: best.head });
+    store.emit('head', { layer: best.layer, head: best.head, unasked: true });
     opening = false;
     store.patch('view', { token: link.query[0], dir: 'row' });
     pin(link);

@@ -19,11 +19,11 @@ function ofSite(state, name) {
 export function controlView(store) {
   const view = (fields) => store.patch('view', fields);
 
-  store.on('head', ({ layer, head }) => {
+  store.on('head', ({ layer, head, unasked = false }) => {
     const { state } = store;
     const at = layer ?? state.view.layer;
     const given = { layer: at, head: headBeside(at, head ?? state.view.head) };
-    store.set({ view: { ...state.view, ...given }, preview: null, cursor: null });
+    store.set({ view: { ...state.view, ...given }, preview: null, cursor: null, unasked: unasked ? given : null });
   });
   store.on('preview', (head) => {
     const { preview, view: { layer, head: chosen } } = store.state;
