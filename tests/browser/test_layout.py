@@ -138,8 +138,8 @@ def test_the_comparison_writes_the_text_with_its_spaces(open_screen: OpenScreen,
     run = compared.make(text)
     compared.page.route(f"**/api/runs/{run}", bare)
     compared.open(f"#a={run}&b={run}")
-    for side in ("a", "b"):
-        expect(compared.page.locator(f"[data-ref=excerpt-{side}] bdi")).to_have_text(text)
+    for side in ("a", "b"):  # between two signs that keep its direction from turning what is beside it
+        expect(compared.page.locator(f"[data-ref=excerpt-{side}] bdi")).to_have_text(f"\u2068{text}\u2069")
 
 
 def that_made_the_role(heads: list[dict[str, Any]]) -> dict[str, list[str]]:
