@@ -34,10 +34,11 @@ Stored = tuple[RunRecord, CaptureReader]
 
 @dataclass(frozen=True)
 class Mark:
-    """What a file looks like from outside; whoever changes it changes this too."""
+    """What a file looks like from outside; whoever changes it changes this too: no call sets `touched` back."""
 
     size: int
     changed: int
+    touched: int
     number: int
 
 
@@ -170,7 +171,7 @@ def _mark_of(path: Path) -> Mark | None:
         about = path.stat()
     except OSError:
         return None
-    return Mark(about.st_size, about.st_mtime_ns, about.st_ino)
+    return Mark(about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino)
 
 
 def _is_older(content: bytes) -> bool:

@@ -139,12 +139,14 @@ def test_a_damaged_run_can_be_deleted(start: Start, tmp_path: Path) -> None:
     assert client.get(run["links"]["self"]).json()["error"]["code"] == "run_gone"
 
 
-def test_a_file_that_changes_while_its_run_is_open(client: TestClient, run: dict[str, Any], tmp_path: Path) -> None:
-    path = tmp_path / "data" / "runs" / run["id"] / "capture.safetensors"
-    assert client.get(calls(run)[7]).status_code == 200
-    changed = bytearray(path.read_bytes())
-    changed[len(changed) // 2] ^= 4
-    path.write_bytes(changed)
+@pytest.mark.parametrize("read_before", [True, False])
+def test_a_file_that_changes_in_this_process(
+    client: TestClient, run: dict[str, Any], tmp_path: Path, *, read_before: bool
+) -> None:
+    settle(client, run)
+    if read_before:
+        assert client.get(calls(run)[7]).status_code == 200
+    flip(tmp_path / "data" / "runs" / run["id"] / "capture.safetensors", 0.5, 2)  # its date is put back, as copies do
     assert client.get(calls(run)[7]).json()["error"]["code"] == "run_damaged"
 
 
