@@ -6,9 +6,11 @@ The only module that knows uvicorn. What is to be done with unfinished work is t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 from collections.abc import Callable, Coroutine
+from types import FrameType
 from typing import Any
 
 import h11
@@ -111,6 +113,16 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._stop = stop
 
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until stopped; an interrupt from the keyboard is raised again at the end, and is no error."""
+        with contextlib.suppress(KeyboardInterrupt):
+            super().run(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """One signal is enough: a second one would cut whoever waits, and what is being written."""
+        if not self.should_exit:
+            super().handle_exit(sig, frame)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Refuse new work and end what runs, while those who wait for it can still be answered."""
         stopping = asyncio.create_task(self._stop())
@@ -118,7 +130,15 @@ class Server(uvicorn.Server):
         await stopping
 
 
+def _without_offer(record: logging.LogRecord) -> bool:
+    """Pass each line of uvicorn's, without the offer of a second Ctrl+C, which does nothing here."""
+    record.msg = str(record.msg).replace(" (CTRL+C to force quit)", "")
+    return True
+
+
 def server_of(app: FastAPI, stop: Stop, **config: Any) -> Server:
     """A server of the application. uvicorn's own access log stays off: its lines hold paths, and paths hold run ids."""
     settings: dict[str, Any] = {"http": HastyProtocol, "timeout_graceful_shutdown": GRACE_S, **config}
-    return Server(uvicorn.Config(app, access_log=False, server_header=False, **settings), stop)
+    server = Server(uvicorn.Config(app, access_log=False, server_header=False, **settings), stop)
+    logging.getLogger("uvicorn.error").addFilter(_without_offer)
+    return server

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 from starlette.testclient import TestClient
 
 from tests.api.conftest import MODEL, make_app, make_run, serving, small_model, until
@@ -31,9 +32,11 @@ class Running:
     process: subprocess.Popen[str]
     log: Path
 
-    def stop(self) -> str:
-        """Tell it to stop, wait for that, and give its log."""
-        os.kill(self.process.pid, signal.SIGTERM)
+    def stop(self, *signals: signal.Signals) -> str:
+        """Tell it to stop, as often as there are signals, wait for that, and give its log."""
+        for one in signals or (signal.SIGTERM,):
+            os.kill(self.process.pid, one)
+            time.sleep(0.2)  # each is seen on its own
         self.process.wait(20)
         return self.log.read_text()
 
@@ -94,6 +97,21 @@ def test_whoever_waits_is_refused_in_the_one_form(tmp_path: Path) -> None:
             assert answer.headers["content-type"] == "application/json"
         assert events.result(10) == ["progress", "cancelled"]
     require_clean(log)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_however_it_is_told_the_end_is_orderly(tmp_path: Path, sent: signal.Signals, number: int) -> None:
+    with server(tmp_path, delay=3.0) as running, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(post, running.client, "/api/runs", "a cat")
+        time.sleep(1.0)
+        log = running.stop(*[sent] * number)
+        answer = waiting.result(10)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "shutting_down"), answer.text
+        assert running.process.returncode == (0 if sent == signal.SIGINT else -sent)
+    require_clean(log)
+    assert "Application shutdown complete" in log, "nothing was cut"
+    assert "force quit" not in log, "a second Ctrl+C does nothing"
 
 
 def follow(running: Running) -> list[str]:
