@@ -1,7 +1,7 @@
-"""Reads of finished runs beside a pass: few at a time.
+"""Reads of finished runs beside a pass: few at a time, and after it.
 
-However many clients read windows, a run beside them competes with a few threads only. It knows of no call and no run;
-which calls are reads is said where they are declared.
+However many clients read windows, a run beside them competes with a few threads only, which give way to it. It knows of
+no call and no run; which calls are reads is said where they are declared.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import asyncio
 import gzip
 import inspect
 import os
+import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
@@ -21,17 +23,18 @@ from fastapi.routing import APIRoute
 T = TypeVar("T")
 
 READERS = max(2, (os.cpu_count() or 2) // 2)  # one that waits for the disk, say, must not stop all
+READERS_GIVE_WAY = 10  # added to the niceness: about a tenth of the weight of other threads in the scheduler
 COMPRESS_FROM_BYTES, COMPRESS_LEVEL = 1024, 6
 
 
 class Readers:
-    """The threads that read. Their number is the only bound: they have the priority and torch's threads of all others.
+    """The threads that read. They are few, and where threads have a priority of their own (Linux) it is a lower one.
 
     `python -m bench.sharing` measures what they leave of a pass.
     """
 
     def __init__(self, number: int = READERS) -> None:
-        self._threads = ThreadPoolExecutor(number, thread_name_prefix="reading")
+        self._threads = ThreadPoolExecutor(number, thread_name_prefix="reading", initializer=_give_way)
 
     def close(self) -> None:
         """Start no further read."""
@@ -40,6 +43,13 @@ class Readers:
     async def read(self, work: Callable[[], T]) -> T:
         """The result of a read, once it is its turn."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def _give_way() -> None:
+    """Lower the priority of this thread, and with it of those that torch starts for it."""
+    if sys.platform == "linux":  # elsewhere the number of a thread would be taken for a process's
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + READERS_GIVE_WAY)
 
 
 class ReadRoute(APIRoute):

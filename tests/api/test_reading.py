@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -14,7 +16,7 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from app.reading import READERS, ReadRoute
+from app.reading import READERS, READERS_GIVE_WAY, ReadRoute
 from app.services import windows
 from tests.api.conftest import MODEL, make_app, small_model
 
@@ -46,6 +48,29 @@ def test_reads_are_bounded_and_the_rest_goes_on(serve: Callable[..., str], monke
         assert not all(one.done() for one in reading), "who asks for no window does not wait for all of them"
         assert {one.result().status_code for one in reading} == {200}
     assert most == READERS
+
+
+def test_a_pass_goes_before_reads(serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    read, seen = windows.window_dict, set()
+
+    def noting(window: Any) -> Any:  # noqa: ANN401  as the function in whose place it is
+        seen.add(niceness())
+        return read(window)
+
+    monkeypatch.setattr(windows, "window_dict", noting)
+    address = serve(small_model())
+    with httpx2.Client(base_url=address, timeout=60, trust_env=False) as client:
+        for text in ("the cat saw the cat", "after a read, the dog"):
+            run = client.post("/api/runs", json={"model": MODEL, "text": text}).json()["id"]
+            client.get(f"/api/runs/{run}/weights?layer=0&head=0").raise_for_status()
+    lower = READERS_GIVE_WAY if sys.platform == "linux" else 0  # only threads there have a priority of their own
+    assert seen == {min(niceness() + lower, 19)}, "19 is the lowest"
+    assert niceness() == os.getpriority(os.PRIO_PROCESS, os.getpid()), "all other threads have the process's own"
+
+
+def niceness() -> int:
+    """Of the calling thread."""
+    return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
 
 def test_every_read_of_a_run_is_one(tmp_path: Path) -> None:
