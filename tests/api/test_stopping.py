@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import socket
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,53 +12,8 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from tests.api.conftest import MODEL, make_app, make_run, serving, small_model, until
-
-ROOT = Path(__file__).parents[2]
-
-
-@dataclass
-class Running:
-    """A server in a process of its own."""
-
-    client: httpx2.Client
-    process: subprocess.Popen[str]
-    log: Path
-
-    def stop(self, *signals: signal.Signals) -> str:
-        """Tell it to stop, as often as there are signals, wait for that, and give its log."""
-        for one in signals or (signal.SIGTERM,):
-            os.kill(self.process.pid, one)
-            time.sleep(0.2)  # each is seen on its own
-        self.process.wait(20)
-        return self.log.read_text()
-
-
-@contextmanager
-def server(folder: Path, *, delay: float) -> Iterator[Running]:
-    """The fake server; `delay` is what each of its 30 layers takes."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = folder / "log"
-    command = [sys.executable, "-m", "tests.fake_server", "--port", str(port), "--delay", str(delay)]
-    with log.open("w") as to:
-        process = subprocess.Popen([*command, "--data-dir", str(folder / "data")], cwd=ROOT, stderr=to, text=True)
-    try:
-        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=30, trust_env=False) as client:
-            until(lambda: answers(client), 60)
-            yield Running(client, process, log)
-    finally:
-        process.kill()
-        process.wait(10)
-
-
-def answers(client: httpx2.Client) -> bool:
-    """Whether the server is up."""
-    try:
-        return client.get("/healthz").status_code == 200
-    except httpx2.TransportError:
-        return False
+from tests.api.conftest import MODEL, make_app, make_run, serving, small_model
+from tests.served import Running, served
 
 
 def post(client: httpx2.Client, path: str, text: str) -> httpx2.Response:
@@ -82,7 +30,7 @@ def require_clean(log: str) -> None:
 
 def test_whoever_waits_is_refused_in_the_one_form(tmp_path: Path) -> None:
     paths = ("/api/runs", "/api/attention", f"/api/models/{MODEL}/reference")
-    with server(tmp_path, delay=3.0) as running, ThreadPoolExecutor(4) as pool:
+    with served(tmp_path, delay=3.0) as running, ThreadPoolExecutor(4) as pool:
         running.client.post("/api/tokenize", json={"model": MODEL, "text": "cat"}).raise_for_status()
         waiting = [pool.submit(post, running.client, path, f"{path} cat") for path in paths]
         events = pool.submit(follow, running)
@@ -102,7 +50,7 @@ def test_whoever_waits_is_refused_in_the_one_form(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_however_it_is_told_the_end_is_orderly(tmp_path: Path, sent: signal.Signals, number: int) -> None:
-    with server(tmp_path, delay=3.0) as running, ThreadPoolExecutor(1) as pool:
+    with served(tmp_path, delay=3.0) as running, ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(post, running.client, "/api/runs", "a cat")
         time.sleep(1.0)
         log = running.stop(*[sent] * number)
@@ -124,7 +72,7 @@ def follow(running: Running) -> list[str]:
 
 
 def test_a_run_that_is_nearly_done_is_finished_and_kept(tmp_path: Path) -> None:
-    with server(tmp_path, delay=0.03) as running, ThreadPoolExecutor(1) as pool:
+    with served(tmp_path, delay=0.03) as running, ThreadPoolExecutor(1) as pool:
         done = post(running.client, "/api/runs", "done before").json()
         waiting = pool.submit(post, running.client, "/api/runs", "nearly done")
         time.sleep(0.4)
@@ -133,7 +81,7 @@ def test_a_run_that_is_nearly_done_is_finished_and_kept(tmp_path: Path) -> None:
         answer = waiting.result(10)
         assert answer.status_code == 201, answer.text
     require_clean(log)
-    with server(tmp_path, delay=0.03) as running:
+    with served(tmp_path, delay=0.03) as running:
         for run in (done, answer.json()):
             again = running.client.get(f"/api/runs/{run['id']}").json()
             assert (again["status"], again["kept"]) == ("done", "kept")
